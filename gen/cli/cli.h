@@ -1,0 +1,51 @@
+/* cli.h - what the commands share: options, output, exit codes. One file per command.
+ *
+ * Results go to stdout, messages to stderr. Exit: 0 fine, 1 a check failed, 2 usage or bad spec,
+ * 3 a tool or device is missing. Every command knows --json and --help. */
+#ifndef ATTUNE_CLI_H
+#define ATTUNE_CLI_H
+
+#include "../../runtime/attune.h"
+#include "../text.h"
+
+enum { CLI_OK = 0, CLI_CHECK = 1, CLI_USAGE = 2, CLI_MISSING = 3 };
+enum { CLI_JSON_SCHEMA = 1 };
+
+typedef struct cli_args cli_args;
+
+/* A declared option; the parser and --help come from the same table. */
+typedef struct cli_option {
+  const char *name;     /* "--dtype" */
+  const char *argument; /* "T", NULL: a switch */
+  const char *text;
+} cli_option;
+
+typedef struct cli_command {
+  const char *name, *usage, *text;
+  const cli_option *options; /* ends with name NULL; --json and --help are implied */
+  int min_words, max_words;  /* positional arguments */
+  int (*run)(const cli_args *args);
+} cli_command;
+
+struct cli_args {
+  const cli_command *command;
+  const char *word[8];
+  int words;
+  const char *value[24]; /* by option index; "" for a switch that is set; NULL: absent */
+  int json;
+};
+
+/* Value of an option by name, NULL when absent. */
+const char *cli_value(const cli_args *args, const char *name);
+/* A decimal integer in [low, high]; prints the error and returns 0 when it is not. */
+int cli_int(const cli_args *args, const char *name, int64_t low, int64_t high, int64_t *out);
+/* "96KB", "163840", "64 KB" -> bytes; KB = 1024. */
+int cli_bytes(const char *text, uint32_t *out);
+/* Prints "attune: error: ..." from a status (attune_error()) and returns the exit code for it. */
+int cli_fail(attune_status status);
+/* Prints text to stdout and frees it; returns CLI_OK, or CLI_MISSING when memory or stdout failed. */
+int cli_print(attune__text *text);
+
+extern const cli_command *const cli_commands[]; /* ends with NULL: list.c ... register in main.c */
+
+#endif

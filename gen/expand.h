@@ -1,0 +1,31 @@
+/* expand.h - from requests to kernels and rows: plans every part, keeps the best tile, drops
+ * duplicates. The value that `attune list` prints and `attune build` compiles. */
+#ifndef ATTUNE_EXPAND_H
+#define ATTUNE_EXPAND_H
+
+#include "spec.h"
+
+typedef struct attune_job_row {
+  attune_variant variant; /* part 0 */
+  attune_class cls;
+  attune_corner corner;
+  int kernel_count;
+  int kernel[ATTUNE_MAX_PARTS]; /* indices into kernels */
+} attune_job_row;
+
+typedef struct attune_job {
+  attune_kernel *kernels; /* sorted by name, unique */
+  int kernel_count;
+  attune_job_row *rows; /* sorted by variant name and class */
+  int row_count;
+} attune_job;
+
+/* Plans all requests. A request for which no tile fits fails the job: errors get one diagnostic
+ * each, at the request's line. Of several budgets the largest gets the row. */
+attune_status attune__expand(const attune_spec *spec, attune_job *out, attune__text *errors);
+/* The kernels of one request, in launch order. */
+attune_status attune__expand_request(const attune_request *request, attune_kernel *kernels,
+                                     int *count);
+void attune__job_free(attune_job *job);
+
+#endif

@@ -1,0 +1,71 @@
+/* model.h - what the planner knows of one (op, part, family): candidates, ledger, rules, cost, bytes.
+ * A new op or family adds a row to the table in model.c, a model_*.c and a template. */
+#ifndef ATTUNE_MODEL_H
+#define ATTUNE_MODEL_H
+
+#include "board.h"
+#include "kernel.h"
+
+/* A shape for costs and byte counts; window_left/right -1: unbounded; corner for masks. */
+typedef struct attune_shape {
+  int64_t batch, heads_q, heads_kv, len_q, len_k;
+  int64_t window_left, window_right;
+  attune_corner corner;
+} attune_shape;
+
+/* Bytes between device memory and the chip. requested: what each block loads and stores, summed
+ * (the article's count for tiled kernels); compulsory: each distinct byte once. */
+typedef struct attune_traffic_row {
+  const char *tensor; /* "Q" "K" "V" "O" "LSE" "S" */
+  double requested_read, requested_write, compulsory_read, compulsory_write;
+} attune_traffic_row;
+enum { ATTUNE_MAX_TENSORS = 8 };
+typedef struct attune_traffic {
+  attune_traffic_row row[ATTUNE_MAX_TENSORS];
+  int count;
+  double requested, compulsory; /* sums */
+} attune_traffic;
+
+/* Time of a launch by ceiling, in SM clocks of the board; the largest binds. A model, not a
+ * measurement. */
+typedef struct attune_cost {
+  double fma, exponential, shared_memory, issue, device_memory; /* cycles per SM, whole launch */
+  double startup;          /* cycles outside the loop, per SM */
+  double waves, occupancy; /* waves of blocks incl. the last partial one; blocks resident per SM */
+  double total;            /* what the order sorts by */
+  const char *binds;       /* name of the largest ceiling */
+} attune_cost;
+
+typedef struct attune_model {
+  int op, part, family;
+  const char *template_path;
+  /* Writes candidate tiles in no particular order; returns how many (<= max). */
+  int (*candidates)(const attune_variant *v, attune_tile *out, int max);
+  /* 1 when the tile is legal whatever the budget; else 0 and the reason. */
+  int (*legal)(const attune_variant *v, const attune_tile *t, char *reason, size_t size);
+  void (*ledger)(const attune_variant *v, const attune_tile *t, attune_ledger *out);
+  void (*constants)(attune_kernel *kernel); /* template constants beyond the tile's own */
+  void (*recipe)(const attune_variant *v, const attune_tile *t, attune_recipe *out);
+  int (*registers)(const attune_variant *v, const attune_tile *t); /* estimate per thread */
+  void (*traffic)(const attune_variant *v, const attune_tile *t, const attune_shape *s,
+                  attune_traffic *out);
+  void (*cost)(const attune_variant *v, const attune_tile *t, const attune_board *b,
+               const attune_shape *s, attune_cost *out);
+} attune_model;
+
+/* The model, NULL when none makes that kernel. family 0: the first family that does. */
+const attune_model *attune__model(int op, int part, int family);
+/* Why a variant has no kernels yet, or ATTUNE_OK: the one rule set that spec, support query and JIT
+ * share. The message names field and value: "softcap: not generated yet". */
+attune_status attune__generated(const attune_variant *variant);
+/* FLOPs of the op on a shape by the field's convention: 2 per multiply-add, 4 * pairs * d for
+ * forward; pairs are those the mask keeps. */
+double attune__flops(const attune_variant *variant, const attune_shape *shape);
+/* Number of (i, j) pairs kept by the variant's mask for one head. */
+double attune__mask_pairs(const attune_variant *variant, const attune_shape *shape);
+/* Keys that rows [i0, i1) of a head can see, as a half-open range within [0, len_k): the one host
+ * twin of templates/mask (block rows, traffic and reference use it). */
+void attune__mask_range(const attune_variant *variant, const attune_shape *shape, int64_t i0,
+                        int64_t i1, int64_t *begin, int64_t *end);
+
+#endif

@@ -1,0 +1,47 @@
+/* nvrtc.h - CUDA text -> image: NVRTC by dlopen, on threads of our own with 8 MiB of stack.
+ *
+ * Looked for in this order: ATTUNE_NVRTC (path of a libnvrtc.so), libnvrtc.so.13, libnvrtc.so.12,
+ * /usr/local/cuda/lib64, a wheel's folder (build/nvrtc, and where a Python would have it). A major
+ * version newer than the driver's CUDA is passed over when a driver is present, since its code would not load. */
+#ifndef ATTUNE_NVRTC_H
+#define ATTUNE_NVRTC_H
+
+#include "../runtime/entry.h"
+#include "text.h"
+
+typedef struct attune_nvrtc_info {
+  char version[32]; /* "nvrtc 13.0.88": with the build number, from the PTX of an empty program */
+  char path[512];   /* file that was loaded */
+} attune_nvrtc_info;
+/* Loads NVRTC once per process and runs the warm-up compile that keeps its signal handlers out of
+ * the application's way. ATTUNE_NO_COMPILER: where it was looked for, and `make deps`. */
+attune_status attune__nvrtc_info(attune_nvrtc_info *out);
+
+typedef struct attune_image {
+  void *cubin;
+  size_t cubin_bytes;
+  char *log;           /* NUL-terminated, may be "" */
+  attune_facts facts;  /* registers and spills from the log, frame and static smem from the cubin */
+  int c75_warnings;    /* ptxas C75xx lines: wgmma serialised, setmaxnreg ignored, ... */
+  double milliseconds;
+} attune_image;
+
+/* The options that every compile uses, for keys and display: NULL-terminated, without the arch. */
+extern const char *const attune__nvrtc_options[];
+
+/* Compiles `source` (a kernel symbol `name`) for arch "sm_90a" and requires the symbol in the cubin.
+ * ATTUNE_COMPILE: the message begins with the first error line; out->log has all. Thread-safe. */
+attune_status attune__nvrtc_compile(const char *source, const char *name, uint32_t arch,
+                                    attune_image *out);
+/* PTX for compute_XX of the arch, with -lineinfo; malloc'ed text. */
+attune_status attune__nvrtc_ptx(const char *source, const char *name, uint32_t arch, char **out,
+                                size_t *out_bytes);
+void attune__image_free(attune_image *image);
+
+/* Facts of one kernel from an ELF cubin (cubin.c): bounds-checked. */
+attune_status attune__cubin_facts(const void *cubin, size_t bytes, const char *name,
+                                  attune_facts *out);
+/* ELF magic, bounds of all sections within bytes: what the driver's load call relies on. */
+int attune__cubin_sane(const void *cubin, size_t bytes);
+
+#endif

@@ -1,0 +1,54 @@
+/* plan.h - from a variant, a budget and a board to an ordered list of tiles with reasons.
+ *
+ * Same input, same plan. The order is by attune_cost.total, ties by name. A tile over the budget is
+ * dropped with need and have in bytes; more budget never makes the first choice worse. */
+#ifndef ATTUNE_PLAN_H
+#define ATTUNE_PLAN_H
+
+#include "model.h"
+
+typedef struct attune_candidate {
+  attune_tile tile;
+  attune_ledger ledger;
+  attune_cost cost;  /* legal ones only */
+  int registers;     /* estimate */
+  int legal;
+  char reason[160];  /* why not, when not legal */
+} attune_candidate;
+
+/* What a spec fixes of a tile; 0xffff.. : free. has_* bit i = field i of ATTUNE_TILE_FIELDS. */
+typedef struct attune_tile_pins {
+  uint32_t fixed; /* bit per field in ATTUNE_TILE_FIELDS order */
+  attune_tile tile;
+} attune_tile_pins;
+
+typedef struct attune_plan_request {
+  attune_variant variant; /* with its part */
+  const attune_board *board;
+  uint32_t budget;  /* bytes of shared memory per block; 0: what the board offers */
+  int family;       /* 0: any */
+  attune_tile_pins pins;
+  attune_shape shape; /* the order is for this shape; see attune__plan_shape */
+} attune_plan_request;
+
+typedef struct attune_plan {
+  attune_plan_request request;
+  attune_candidate *candidates; /* legal ones first, best first; then the others by name */
+  int count, legal_count;
+} attune_plan;
+
+/* ATTUNE_NO_FIT when no candidate is legal: the message has the smallest ledger, the gap in bytes
+ * and the nearest budget or spec that works. The plan is filled in that case too. */
+attune_status attune__plan_make(const attune_plan_request *request, attune_plan *out);
+void attune__plan_free(attune_plan *plan);
+/* The shape that a class is planned for; ANY is planned as SHORT_MANY..LONG_MANY's middle:
+ * batch 4, heads 16, len 2048 (stated in the output). */
+attune_shape attune__plan_shape(attune_class cls);
+
+/* The article's counting (square blocks, whole tiles, fp32-like statistics), for
+ * `attune plan --model article`. Bytes. */
+double attune__article_working_set(int64_t block, int64_t head_dim, int element_bytes);
+double attune__article_traffic(int64_t len, int64_t block, int64_t head_dim, int element_bytes);
+double attune__article_standard_traffic(int64_t len, int64_t head_dim, int element_bytes);
+
+#endif

@@ -1,0 +1,32 @@
+/* reference.h - attention in float64 on the host, and the same attention with a dtype's rounding
+ * points: what every kernel is compared with. Threaded over (batch, head).
+ *
+ * Inputs are floats that already hold rounded values, laid out [batch, heads, seq, dim], dense. */
+#ifndef ATTUNE_REFERENCE_H
+#define ATTUNE_REFERENCE_H
+
+#include "model.h"
+
+typedef struct attune_reference_problem {
+  attune_variant variant;
+  attune_shape shape;
+  double scale;
+  const float *q, *k, *v;    /* [batch, heads, len, dim] */
+  const int32_t *seqused_k;  /* host, may be NULL */
+} attune_reference_problem;
+
+/* o [batch, heads_q, len_q, head_dim_v] and lse [batch, heads_q, len_q] (may be NULL) in double. */
+void attune__reference(const attune_reference_problem *p, double *o, double *lse);
+/* Standard attention in the variant's dtypes. Rounding points, in order: S = Q K^T summed in float,
+ * scaled in float, rounded to dtype_q; softmax in float; P rounded to dtype_q; O summed in float,
+ * rounded to dtype_out. LSE from the rounded S, in float. */
+void attune__reference_rounded(const attune_reference_problem *p, double *o, double *lse);
+
+/* Rounding to a dtype and its bits, round to nearest even. */
+float attune__round(int dtype, float x);
+void attune__to_dtype(int dtype, const float *from, void *to, size_t count);
+void attune__from_dtype(int dtype, const void *from, float *to, size_t count);
+/* Distance from |x| to the next larger value of the dtype. */
+double attune__ulp(int dtype, double x);
+
+#endif

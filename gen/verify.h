@@ -1,0 +1,36 @@
+/* verify.h - runs programs on nasty shapes and real data, and compares with float64.
+ *
+ * Bound on O: max|err| <= 2 * max|err of rounded standard attention| + 1 output ulp at max|O|
+ * (fp32: + 8 ulp at max|V|). Bound on LSE: absolute, stated in verify.c with its derivation. Outputs
+ * and padding are poisoned before each run; two runs must agree bit for bit. */
+#ifndef ATTUNE_VERIFY_H
+#define ATTUNE_VERIFY_H
+
+#include "../runtime/device.h"
+#include "model.h"
+#include "text.h"
+
+typedef struct attune_verdict {
+  char name[ATTUNE_NAME_MAX]; /* kernel, or variant of a program of several */
+  int kernels;                /* kernels that this verdict speaks of */
+  int passed, cases;
+  double worst_error, worst_bound; /* of the case nearest to or furthest over its bound */
+  char worst_case[160];            /* "b2 h4/2 q65 k130 causal top_left strided" */
+  char reason[200];                /* of the bound, or of the failure */
+} attune_verdict;
+
+typedef struct attune_verify_options {
+  const char *data; /* folder of the real activations, NULL: tests/data/minilm; absent: said */
+  int quick;        /* 1: the few most telling cases */
+  int threads;      /* for the reference; 0: all cores */
+  uint64_t seed;
+} attune_verify_options;
+
+/* Verifies one prepared program through `device`. ATTUNE_MISMATCH when a case failed (verdict says
+ * which); other statuses mean that it could not be run. */
+attune_status attune__verify_program(attune_program *program, attune__device *device,
+                                     const attune_variant *variant,
+                                     const attune_verify_options *options, attune_verdict *out);
+void attune__verdict_print(const attune_verdict *verdict, attune__text *out);
+
+#endif

@@ -1,0 +1,57 @@
+/* device.h - what the runtime asks of a device. CUDA (device_cuda.c) is one; the CPU device will be
+ * another, in a library of its own, behind the same calls.
+ *
+ * Every call is safe from any thread; the CUDA device pushes its primary context and pops it, so
+ * the caller's current context is left as found. */
+#ifndef ATTUNE_DEVICE_H
+#define ATTUNE_DEVICE_H
+
+#include "entry.h"
+
+typedef struct attune__device attune__device;     /* begins with ops */
+typedef struct attune__function attune__function; /* a loaded kernel */
+
+typedef struct attune__launch_config {
+  uint32_t grid; /* blocks, one-dimensional */
+  uint32_t threads, smem_bytes, cluster;
+} attune__launch_config;
+
+typedef struct attune__device_ops {
+  const char *name; /* "cuda" */
+  void (*close)(attune__device *);
+  /* Loads the payload it needs, finds the kernel by entry->name, raises its shared-memory limit. */
+  attune_status (*load)(attune__device *, const attune_entry *entry, attune__function **out);
+  void (*unload)(attune__device *, attune__function *);
+  /* Only launches. params is copied before the return. */
+  attune_status (*launch)(attune__device *, attune__function *, const attune__launch_config *,
+                          const void *params, size_t param_bytes, void *stream);
+  /* Buffers, for verify and bench; synchronous. */
+  attune_status (*alloc)(attune__device *, size_t bytes, void **out);
+  void (*free)(attune__device *, void *);
+  attune_status (*upload)(attune__device *, void *to, const void *from, size_t bytes);
+  attune_status (*download)(attune__device *, void *to, const void *from, size_t bytes);
+  attune_status (*synchronize)(attune__device *);
+  /* Device time of one launch sequence: begin .. end on the default stream, milliseconds. */
+  attune_status (*time_begin)(attune__device *);
+  attune_status (*time_end)(attune__device *, float *milliseconds);
+} attune__device_ops;
+
+typedef struct attune__device_facts {
+  char name[128];
+  uint32_t arch;       /* with suffix 'a' from compute capability 9.0 on */
+  int32_t sm_count;
+  int32_t smem_block;  /* bytes a block may opt in to */
+  int32_t driver_cuda; /* 13000 for CUDA 13.0 */
+} attune__device_facts;
+
+struct attune__device {
+  const attune__device_ops *ops;
+  attune__device_facts facts;
+};
+
+/* ATTUNE_NO_DEVICE when libcuda.so.1 or the ordinal is missing: the message says which. */
+attune_status attune__cuda_open(int ordinal, attune__device **out);
+/* CUDA version of the driver (13000), 0 when there is no usable driver. No context is made. */
+int attune__cuda_driver_version(void);
+
+#endif

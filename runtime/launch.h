@@ -1,0 +1,57 @@
+/* launch.h - from a program and a caller's arguments to driver launches: parameter blocks, grid
+ * rules, workspace rules. */
+#ifndef ATTUNE_LAUNCH_H
+#define ATTUNE_LAUNCH_H
+
+#include "device.h"
+#include "params.def"
+
+/* The C twins of the CUDA parameter blocks. */
+#define ATTUNE__C_U32 uint32_t
+#define ATTUNE__C_I32 int32_t
+#define ATTUNE__C_I64 int64_t
+#define ATTUNE__C_F32 float
+#define ATTUNE__C_IN_Q const void *
+#define ATTUNE__C_IN_KV const void *
+#define ATTUNE__C_OUT void *
+#define ATTUNE__C_OUT_F32 float *
+#define ATTUNE__C_IN_I32 const int32_t *
+#define ATTUNE__C_SCRATCH void *
+#define ATTUNE__C_FIELD(type, name, pinnable, text) ATTUNE__C_##type name;
+
+typedef struct attune_params_attn_fwd {
+  ATTUNE_PARAMS_ATTN_FWD(ATTUNE__C_FIELD)
+} attune_params_attn_fwd;
+typedef struct attune_params_attn_standard {
+  ATTUNE_PARAMS_ATTN_STANDARD(ATTUNE__C_FIELD)
+} attune_params_attn_standard;
+
+/* Bytes of the op's block; 0 for an unknown op. */
+size_t attune__param_bytes(int op);
+/* Whether a scalar of that name may be pinned for the op. */
+int attune__pinnable(int op, const char *name);
+
+/* A loaded program's part, as the launch needs it. */
+typedef struct attune__part {
+  attune_entry entry; /* without payloads once loaded */
+  attune__function *function;
+} attune__part;
+
+/* Checks args against the variant (lengths, heads, corner, alignment, pins) and fills the block. */
+attune_status attune__params_fill(const attune_variant *variant, attune_corner spec_corner,
+                                  const attune_attn_args *args, attune_params_attn_standard *out);
+/* Pins compiled into a part must equal the block's values. */
+attune_status attune__params_check_pins(const attune_pinset *pins, int op,
+                                        const attune_params_attn_standard *params);
+/* Blocks of a launch; ATTUNE_INVALID over 2^31 - 1. */
+attune_status attune__grid(const attune_recipe *recipe, const attune_params_attn_standard *params,
+                           uint32_t *blocks);
+/* Bytes by workspace rule. */
+size_t attune__workspace_bytes(uint32_t rule, int dtype, int64_t batch, int64_t heads_q,
+                               int64_t len_q, int64_t len_k);
+/* Launches the parts in order. */
+attune_status attune__launch(attune__device *device, const attune__part *parts, int count,
+                             const attune_variant *variant, attune_corner spec_corner,
+                             const attune_attn_args *args, void *stream);
+
+#endif

@@ -1,0 +1,53 @@
+/* set.h - a kernel set: a folder with a manifest and entries.
+ *
+ *   DIR/manifest                    line-based text, sorted, no time or path in it
+ *   DIR/<kernel name>.entry         entry.h
+ *
+ *   attune-set 1                    format version: first line
+ *   abi 1
+ *   made-by attune 0.1.0, nvrtc 13.0.88
+ *   kernel <name> <sha256 of the entry file>
+ *   row <variant> <class> <corner or -> <kernel> [<kernel> ...]
+ *   pin _x<8 hex> <name>=<value> ...
+ *
+ * A reader refuses a version or line it does not know: a set is never half understood. */
+#ifndef ATTUNE_SET_H
+#define ATTUNE_SET_H
+
+#include "entry.h"
+
+typedef struct attune__set_row {
+  attune_variant variant; /* part 0 */
+  attune_class cls;
+  attune_corner corner; /* 0: the spec named none */
+  int kernel_count;
+  int kernel[ATTUNE_MAX_PARTS]; /* indices into kernels */
+} attune__set_row;
+
+typedef struct attune__set_kernel {
+  char name[ATTUNE_NAME_MAX];
+  char digest[65];
+} attune__set_kernel;
+
+typedef struct attune__set {
+  char *path;
+  char made_by[64];
+  attune__set_kernel *kernels;
+  int kernel_count;
+  attune__set_row *rows;
+  int row_count;
+  attune_pinset *pins; /* every pinset that a name's _x stands for */
+  int pinset_count;
+} attune__set;
+
+/* Reads and checks DIR/manifest: names parse, rows point at kernels, no duplicates. */
+attune_status attune__set_read(const char *path, attune__set *out);
+void attune__set_free(attune__set *set);
+/* Sorts and publishes the manifest (entries are written by the caller first). */
+attune_status attune__set_write(attune__set *set);
+/* Reads one kernel's entry file and checks it against the manifest's digest and name; *bytes is
+ * malloc'ed and entry points into it. */
+attune_status attune__set_entry(const attune__set *set, int kernel, void **bytes,
+                                attune_entry *entry);
+
+#endif
