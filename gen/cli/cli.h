@@ -35,6 +35,8 @@ struct cli_args {
   int json;
 };
 
+/* Parses the words after the command's name, then runs it. Returns the exit code. */
+int cli_run(const cli_command *command, int argc, char **argv);
 /* Value of an option by name, NULL when absent. */
 const char *cli_value(const cli_args *args, const char *name);
 /* A decimal integer in [low, high]; prints the error and returns 0 when it is not. */
@@ -46,6 +48,6 @@ int cli_fail(attune_status status);
 /* Prints text to stdout and frees it; returns CLI_OK, or CLI_MISSING when memory or stdout failed. */
 int cli_print(attune__text *text);
 
-extern const cli_command *const cli_commands[]; /* ends with NULL: list.c ... register in main.c */
+extern const cli_command *const cli_commands[]; /* main.c; ends with NULL */
 
 #endif

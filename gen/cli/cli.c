@@ -1,0 +1,142 @@
+/* cli.c - options, errors and output, shared by all commands. */
+#include "cli.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int command_help(const cli_command *command) {
+  printf("usage: attune %s\n\n%s\n\n", command->usage, command->text);
+  for (const cli_option *o = command->options; o && o->name; o++) {
+    char left[48];
+    snprintf(left, sizeof left, "%s%s%s", o->name, o->argument ? " " : "",
+             o->argument ? o->argument : "");
+    printf("  %-20s %s\n", left, o->text);
+  }
+  printf("  %-20s %s\n  %-20s %s\n", "--json", "machine-readable output", "--help", "this text");
+  return CLI_OK;
+}
+
+static int usage_error(const cli_command *command, const char *what, const char *word) {
+  fprintf(stderr, "attune %s: error: %s%s%s\nusage: attune %s\n", command->name, what,
+          word ? " " : "", word ? word : "", command->usage);
+  return CLI_USAGE;
+}
+
+/* Index of an option, -1 when the command has none of that name. */
+static int find_option(const cli_command *command, const char *name, size_t length) {
+  for (int i = 0; command->options && command->options[i].name; i++)
+    if (strlen(command->options[i].name) == length &&
+        !strncmp(command->options[i].name, name, length))
+      return i;
+  return -1;
+}
+
+/* Takes one option at argv[*at]; accepts "--name value" and "--name=value". */
+static int take_option(cli_args *args, int argc, char **argv, int *at) {
+  const char *word = argv[*at], *equals = strchr(word, '=');
+  size_t length = equals ? (size_t)(equals - word) : strlen(word);
+  int i = find_option(args->command, word, length);
+  if (i < 0) return usage_error(args->command, "unknown option", word);
+  if (args->value[i]) return usage_error(args->command, "option given twice:", word);
+  if (!args->command->options[i].argument) {
+    if (equals) return usage_error(args->command, "option takes no value:", word);
+    args->value[i] = "";
+  } else if (equals) {
+    args->value[i] = equals + 1;
+  } else if (++*at < argc) {
+    args->value[i] = argv[*at];
+  } else {
+    return usage_error(args->command, "option needs a value:", word);
+  }
+  return CLI_OK;
+}
+
+int cli_run(const cli_command *command, int argc, char **argv) {
+  cli_args args = {.command = command};
+  for (int i = 0; i < argc; i++) {
+    if (!strcmp(argv[i], "--help")) return command_help(command);
+    if (!strcmp(argv[i], "--json")) {
+      args.json = 1;
+    } else if (argv[i][0] == '-' && argv[i][1]) {
+      int rc = take_option(&args, argc, argv, &i);
+      if (rc != CLI_OK) return rc;
+    } else if (args.words == command->max_words) {
+      return usage_error(command, "unexpected argument", argv[i]);
+    } else {
+      args.word[args.words++] = argv[i];
+    }
+  }
+  if (args.words < command->min_words) return usage_error(command, "an argument is missing", NULL);
+  return command->run(&args);
+}
+
+const char *cli_value(const cli_args *args, const char *name) {
+  int i = find_option(args->command, name, strlen(name));
+  return i < 0 ? NULL : args->value[i];
+}
+
+int cli_int(const cli_args *args, const char *name, int64_t low, int64_t high, int64_t *out) {
+  const char *text = cli_value(args, name);
+  if (!text) return 1;
+  char *end;
+  errno = 0;
+  long long value = strtoll(text, &end, 10);
+  if (!errno && *text && !*end && !isspace((unsigned char)*text) && value >= low && value <= high) {
+    *out = value;
+    return 1;
+  }
+  fprintf(stderr, "attune %s: error: %s %s: wanted an integer from %lld to %lld\n",
+          args->command->name, name, text, (long long)low, (long long)high);
+  return 0;
+}
+
+int cli_bytes(const char *text, uint32_t *out) {
+  uint64_t value = 0, unit = 1;
+  if (!isdigit((unsigned char)*text)) return 0;
+  for (; isdigit((unsigned char)*text); text++) {
+    value = value * 10 + (uint64_t)(*text - '0');
+    if (value > UINT32_MAX) return 0;
+  }
+  while (*text == ' ') text++;
+  if (!strcmp(text, "KB"))
+    unit = 1024;
+  else if (!strcmp(text, "MB"))
+    unit = 1024 * 1024;
+  else if (*text && strcmp(text, "B"))
+    return 0;
+  if (value * unit > UINT32_MAX) return 0;
+  *out = (uint32_t)(value * unit);
+  return 1;
+}
+
+int cli_fail(attune_status status) {
+  fprintf(stderr, "attune: error: %s\n",
+          *attune_error() ? attune_error() : attune_status_text(status));
+  switch (status) {
+    case ATTUNE_MISMATCH:
+    case ATTUNE_COMPILE:
+    case ATTUNE_TEMPLATE:
+      return CLI_CHECK;
+    case ATTUNE_NO_DEVICE:
+    case ATTUNE_NO_COMPILER:
+    case ATTUNE_NO_MEMORY:
+    case ATTUNE_DRIVER:
+    case ATTUNE_IO:
+      return CLI_MISSING;
+    default:
+      return CLI_USAGE;
+  }
+}
+
+int cli_print(attune__text *text) {
+  int ok = !text->failed;
+  if (ok && text->size) ok = fwrite(text->data, 1, text->size, stdout) == text->size;
+  if (fflush(stdout)) ok = 0;
+  attune__text_free(text);
+  if (!ok) fprintf(stderr, "attune: error: output could not be written\n");
+  return ok ? CLI_OK : CLI_MISSING;
+}
