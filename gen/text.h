@@ -1,7 +1,8 @@
 /* text.h - a growable text buffer and C-locale number printing: everything attune prints into
  * files, names or keys goes through here, so that a comma locale changes nothing.
  *
- * An append that runs out of memory sets .failed and drops the text; callers check once at the end. */
+ * An append that runs out of memory sets .failed and drops the text; callers check once at the end.
+ */
 #ifndef ATTUNE_TEXT_H
 #define ATTUNE_TEXT_H
 
@@ -28,9 +29,14 @@ void attune__text_number(attune__text *text, double value);
 void attune__text_grouped(attune__text *text, uint64_t value);
 /* A double from C-locale text; 1 on success and when all of it was read. */
 int attune__parse_double(const char *text, double *out);
+/* Bytes (1 to 4) of the well-formed UTF-8 character at `text`; 0 when it is malformed or cut. */
+size_t attune__utf8_bytes(const char *text, size_t size);
 
 /* JSON, written as it goes. Keys and strings are escaped; non-finite numbers become null.
- *   json_begin(t, '{'); json_key(t, "name"); json_string(t, n); json_end(t, '}'); */
+ *   attune__json j = {.text = &text};
+ *   attune__json_begin(&j, '{'); attune__json_key(&j, "name"); attune__json_string(&j, n);
+ *   attune__json_end(&j, '}');                 gives  {"name": "..."}
+ * A NULL string is null. Nesting stops at 31 (.failed). */
 typedef struct attune__json {
   attune__text *text;
   int depth;
