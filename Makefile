@@ -1,80 +1,135 @@
-# attune: one Makefile, everything it makes goes to build/.   `make help` lists the targets.
+# attune: one Makefile; everything it makes goes to build/. `make help` lists the targets.
 MAKEFLAGS += --no-builtin-rules
-SHELL := /bin/bash
+SHELL     := /bin/bash
 .SUFFIXES:
 .DELETE_ON_ERROR:
+.DEFAULT_GOAL := all
 
-B      ?= build
-CC     ?= cc
+B   ?= build
+OPT ?= -O2 -g
 ifeq ($(origin CC),default)
-CC     := cc
+CC := cc
 endif
-OPT    ?= -O2 -g
-WARN   := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes
+
+WARN := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes
 ifdef WERROR
-WARN   += -Werror
+WARN += -Werror
 endif
-# Contraction stays off so that the reference's rounding points are the same on every machine.
-CFLAGS_ALL := -std=c11 -D_GNU_SOURCE $(OPT) $(WARN) -ffp-contract=off -fvisibility=hidden -fno-strict-aliasing -pthread $(EXTRA)
+# No contraction: the reference's rounding points must be the same on every machine.
+FLAGS := -std=c11 -D_GNU_SOURCE $(OPT) $(WARN) -ffp-contract=off -fvisibility=hidden \
+         -fno-strict-aliasing -pthread $(EXTRA)
 LUA_CFLAGS = $(shell pkg-config --cflags lua5.4)
-# Linked statically, so that build/attune can be copied to a machine without these packages.
+# Static, so that build/ can be copied to a GPU machine that has none of these packages.
 STATIC := -l:liblua5.4.a -l:libyaml.a -l:libmd.a -l:libzstd.a
 LIBS   := -lm -ldl -pthread
-CHECK_LIBS = $(shell pkg-config --libs check)
+CHECK  := -l:libcheck_pic.a -l:libsubunit.a -lrt
 
-RUNTIME := $(wildcard runtime/*.c)
-GEN     := $(wildcard gen/*.c)
-CLI     := $(wildcard gen/cli/*.c)
-TESTS   := $(wildcard tests/test_*.c)
-TESTLIB := $(filter-out $(TESTS),$(wildcard tests/*.c))
-TEMPLATES := $(sort $(shell find templates -type f 2>/dev/null))
-EXAMPLES := $(wildcard runtime/examples/*.c)
-BENCHES := $(wildcard tests/bench/*.c)
-obj = $(patsubst %.c,$(B)/obj/%.o,$(1))
+RUNTIME   := $(wildcard runtime/*.c)
+GEN       := $(wildcard gen/*.c)
+CLI       := $(wildcard gen/cli/*.c)
+TESTS     := $(wildcard tests/test_*.c)
+TEST_LIB  := $(filter-out $(TESTS),$(wildcard tests/*.c))
+GPU_TESTS := $(wildcard tests/gpu/*.c)
+BENCHES   := $(wildcard tests/bench/*.c)
+EXAMPLES  := $(wildcard runtime/examples/*.c)
+TEMPLATES := $(sort $(shell find templates -type f))
+SOURCES   := $(RUNTIME) $(GEN) $(CLI) $(TESTS) $(TEST_LIB) $(GPU_TESTS) $(BENCHES) $(EXAMPLES)
+HEADERS   := $(wildcard runtime/*.h gen/*.h gen/cli/*.h tests/*.h)
+SCRIPTS   := $(shell find .ci gen tests runtime -name '*.sh') .ci/run
 
-PROGRAMS := $(B)/attune
+objects  = $(patsubst %.c,$(B)/obj/%.o,$(1))
+PROGRAMS := $(patsubst tests/%.c,$(B)/tests/%,$(TESTS) $(GPU_TESTS)) \
+            $(patsubst tests/bench/%.c,$(B)/bench/%,$(BENCHES)) \
+            $(patsubst runtime/examples/%.c,$(B)/examples/%,$(EXAMPLES))
 TEST_PROGRAMS := $(patsubst tests/%.c,$(B)/tests/%,$(TESTS))
+ARCHIVES := $(B)/libattune_gen.a $(B)/libattune.a
 
-.PHONY: all
-all: $(PROGRAMS) ## build build/attune and the libraries
-	@true
+# On a machine that got a copy of build/ but has no packages, what is there is used as it is.
+USABLE := $(shell [ -x $(B)/attune ] && ! .ci/deps.sh --check && echo yes)
 
-$(B)/obj/%.o: %.c
-	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_ALL) $(LUA_CFLAGS) -MMD -MP -c $< -o $@
+.PHONY: all run check check-gpu bench format format-check lint layers san golden deps clean help
 
-$(B)/libattune.a: $(call obj,$(RUNTIME))
-	@rm -f $@
-	ar rcs $@ $^
-$(B)/libattune_gen.a: $(call obj,$(GEN)) $(B)/obj/embed.o
-	@rm -f $@
-	ar rcs $@ $^
-$(B)/attune: $(call obj,$(CLI)) $(B)/libattune_gen.a $(B)/libattune.a
-	$(CC) $(CFLAGS_ALL) $^ $(STATIC) $(LIBS) -o $@
+all: $(B)/attune $(PROGRAMS) ## build build/attune, the libraries, tests and examples
 
-# The templates travel inside the program: a C file that includes their bytes by .incbin.
-$(B)/embed.c: gen/embed.sh $(TEMPLATES)
-	@mkdir -p $(@D)
-	sh gen/embed.sh $(TEMPLATES) > $@
-$(B)/obj/embed.o: $(B)/embed.c
-	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_ALL) -I. -c $< -o $@
+run: $(if $(USABLE),,$(B)/attune) ## generate and compile specs/default.yaml, show it; verify it on a GPU
+	@$(B)/attune run specs/default.yaml -o $(B)/sets/default
 
-$(B)/tests/%: $(B)/obj/tests/%.o $(call obj,$(TESTLIB)) $(B)/libattune_gen.a $(B)/libattune.a
-	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_ALL) $^ $(STATIC) $(CHECK_LIBS) $(LIBS) -o $@
-
--include $(shell find $(B)/obj -name '*.d' 2>/dev/null)
-
-.PHONY: tests
-tests: $(TEST_PROGRAMS)
-.PHONY: check
-check: all tests ## build and run the tests; needs no GPU
+check: $(TEST_PROGRAMS) $(B)/attune ## run the tests; needs no GPU
 	@tests/run.sh $(TEST_PROGRAMS)
 
-.PHONY: help
-help: ## list the targets
-	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "%-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
-.PHONY: clean
+check-gpu: $(if $(USABLE),,all) ## run what needs an NVIDIA GPU: every default kernel, capture, example
+	@tests/gpu.sh $(B)
+
+bench: $(if $(USABLE),,all) ## time the lookup
+	@for program in $(patsubst tests/bench/%.c,$(B)/bench/%,$(BENCHES)); do $$program || exit 1; done
+
+golden: $(B)/attune ## write tests/golden/ again, for review by git diff
+	@tests/golden.sh $(B)/attune
+
+format: ## rewrite the C files as .clang-format says
+	@clang-format -i $(SOURCES) $(HEADERS)
+
+format-check: ## fail when `make format` would change something
+	@clang-format --dry-run -Werror $(SOURCES) $(HEADERS)
+
+lint: layers ## clang's and gcc's warnings as errors, clang-tidy, shellcheck
+	@shellcheck $(SCRIPTS)
+	@for f in $(SOURCES); do for compiler in gcc clang; do \
+	  $$compiler $(FLAGS) $(LUA_CFLAGS) -Werror -fsyntax-only $$f || exit 1; done; done
+	@g++ -Wall -Wextra -Werror -fsyntax-only -x c++ runtime/attune.h gen/jit.h
+	@printf '%s\n' $(SOURCES) | xargs -P 2 -n 4 clang-tidy --quiet 2>/dev/null -- $(FLAGS) $(LUA_CFLAGS)
+
+layers: ## fail on an include against the direction runtime <- gen <- tests
+	@.ci/layers.sh
+
+san: ## the tests under ASan and UBSan
+	@$(MAKE) --no-print-directory check B=$(B)/san OPT='-O1 -g' WERROR=1 \
+	  EXTRA='-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer'
+
+deps: ## install what is missing (Debian packages, NVRTC)
+	@.ci/deps.sh
+
 clean: ## remove build/
 	rm -rf $(B)
+
+help: ## list the targets
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "%-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+# ---- rules ---------------------------------------------------------------------------------------
+
+# Dependencies are looked at once, and again when their list changes.
+$(B)/.deps: .ci/deps.sh
+	@.ci/deps.sh
+	@mkdir -p $(B) && touch $@
+
+$(B)/obj/%.o: %.c | $(B)/.deps
+	@mkdir -p $(@D)
+	$(CC) $(FLAGS) $(LUA_CFLAGS) -MMD -MP -c $< -o $@
+
+# The templates travel inside the program.
+$(B)/embed.c: gen/embed.sh $(TEMPLATES) $(shell find templates -type d)
+	@mkdir -p $(@D)
+	@sh gen/embed.sh $(TEMPLATES) > $@
+$(B)/obj/embed.o: $(B)/embed.c | $(B)/.deps
+	@mkdir -p $(@D)
+	$(CC) $(FLAGS) -I. -c $< -o $@
+
+$(B)/libattune.a: $(call objects,$(RUNTIME))
+	@rm -f $@
+	ar rcs $@ $^
+$(B)/libattune_gen.a: $(call objects,$(GEN)) $(B)/obj/embed.o
+	@rm -f $@
+	ar rcs $@ $^
+
+LINK = @mkdir -p $(@D); echo "link $@"; $(CC) $(FLAGS) $(filter %.o %.a,$^) $(STATIC)
+$(B)/attune: $(call objects,$(CLI)) $(ARCHIVES)
+	$(LINK) $(LIBS) -o $@
+$(B)/tests/%: $(B)/obj/tests/%.o $(call objects,$(TEST_LIB)) $(ARCHIVES)
+	$(LINK) $(CHECK) $(LIBS) -o $@
+$(B)/bench/%: $(B)/obj/tests/bench/%.o $(ARCHIVES)
+	$(LINK) $(LIBS) -o $@
+$(B)/examples/%: $(B)/obj/runtime/examples/%.o $(ARCHIVES)
+	$(LINK) $(LIBS) -o $@
+
+.SECONDARY:
+-include $(shell find $(B)/obj -name '*.d' 2>/dev/null)
