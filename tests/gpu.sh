@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# gpu.sh BUILD - what needs an NVIDIA GPU, from the repository root: every kernel of the default set and
+# of the CI matrix against float64, stream capture, the JIT example, the lookup's time. Needs nothing but BUILD/.
+# Closes with "N passed, N failed".
+set -u
+build=$1
+passed=0 failed=0
+step() { # name, command...
+  local name=$1
+  shift
+  echo "== $name"
+  if "$@"; then passed=$((passed + 1)); else failed=$((failed + 1)) && echo "== $name FAILED"; fi
+}
+export ATTUNE_CACHE_DIR="${ATTUNE_CACHE_DIR:-$build/cache}"
+
+nvidia-smi --query-gpu=name,driver_version --format=csv,noheader || {
+  echo "gpu.sh: no NVIDIA GPU here" >&2
+  exit 3
+}
+step "default set" "$build/attune" verify specs/default.yaml --arch native
+step "CI matrix" "$build/attune" verify specs/ci.yaml --arch native
+step "JIT example" "$build/examples/jit"
+step "stream capture" "$build/tests/gpu/capture"
+step "lookup" "$build/bench/lookup"
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]
