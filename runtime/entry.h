@@ -22,6 +22,18 @@ typedef enum attune_payload {
   ATTUNE_PAYLOADS = 3
 } attune_payload;
 
+typedef enum attune_grid {
+#define X(name, id, text, doc) ATTUNE_GRID_##name = id,
+  ATTUNE_GRIDS(X)
+#undef X
+} attune_grid;
+
+typedef enum attune_workspace_rule {
+#define X(name, id, text, doc) ATTUNE_WORKSPACE_##name = id,
+  ATTUNE_WORKSPACES(X)
+#undef X
+} attune_workspace_rule;
+
 /* How to launch: everything the runtime must know that is not in the call. */
 typedef struct attune_recipe {
   uint32_t abi;         /* ATTUNE_ABI */

@@ -1,0 +1,51 @@
+/* kernel.c - variant + tile -> kernel: asks the model for ledger, recipe and constants and names
+ * the result. What follows (text, binary) is made from this value alone. */
+#include "../runtime/launch.h"
+#include "model.h"
+
+#include <string.h>
+
+static attune_status check_pins(const attune_variant *variant, const attune_pinset *pins) {
+  uint32_t digest = pins && pins->count ? attune__pinset_digest(pins) : 0;
+  if (digest == variant->pins) return ATTUNE_OK;
+  return attune_fail(ATTUNE_INVALID,
+                     "pins: the variant has digest %08x, the pins given have %08x; pass the pins "
+                     "that the variant was made with",
+                     variant->pins, digest);
+}
+
+static void fill_recipe(const attune_model *model, attune_kernel *kernel) {
+  attune_recipe *recipe = &kernel->recipe;
+  recipe->abi = ATTUNE_ABI;
+  recipe->param_bytes = (uint32_t)attune__param_bytes(kernel->variant.op);
+  recipe->threads = 32u * kernel->tile.warps;
+  recipe->smem_bytes = kernel->ledger.bytes;
+  recipe->block_m = kernel->tile.block_m, recipe->block_n = kernel->tile.block_n;
+  recipe->cluster = 1;
+  model->recipe(&kernel->variant, &kernel->tile, recipe);
+}
+
+attune_status attune__kernel_make(const attune_variant *variant, const attune_tile *tile,
+                                  const attune_pinset *pins, attune_kernel *out) {
+  attune_status status = attune__generated(variant);
+  if (status == ATTUNE_OK) status = check_pins(variant, pins);
+  if (status != ATTUNE_OK) return status;
+  const attune_model *model = attune__model(variant->op, variant->part, tile->family);
+  if (!model) {
+    return attune_fail(ATTUNE_UNSUPPORTED, "family %d: no kernels of %s yet", tile->family,
+                       attune__op_name(variant->op));
+  }
+  char reason[160];
+  if (!model->legal(variant, tile, reason, sizeof reason))
+    return attune_fail(ATTUNE_INVALID, "tile: %s", reason);
+
+  memset(out, 0, sizeof *out);
+  out->variant = *variant, out->tile = *tile;
+  if (pins) out->pins = *pins;
+  out->template_path = model->template_path;
+  attune__kernel_name(variant, tile, out->name);
+  model->ledger(variant, tile, &out->ledger);
+  model->constants(out);
+  fill_recipe(model, out);
+  return ATTUNE_OK;
+}

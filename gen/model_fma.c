@@ -1,0 +1,134 @@
+/* model_fma.c - family fma: thread layout, candidates, common rules, pieces of the ledger,
+ * constants. Which pieces an op has is for the model_*.c of the op; time is in model_fma_cost.c. */
+#include "model_fma.h"
+
+#include <stdio.h>
+#include <string.h>
+
+int attune__fma_lane_rows(const attune_tile *t) {
+  return 32 * t->warps / FMA_LANES;
+}
+
+int attune__fma_rows_per_thread(const attune_tile *t) {
+  return t->block_m / attune__fma_lane_rows(t);
+}
+
+int attune__fma_cols_per_thread(const attune_tile *t) {
+  return t->block_n / FMA_LANES;
+}
+
+static int round_up(int value, int multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
+
+int attune__fma_vec_v(int head_dim_v) {
+  if (head_dim_v <= FMA_LANES) return 1;
+  return round_up(head_dim_v, 4 * FMA_LANES) == round_up(head_dim_v, 2 * FMA_LANES) ? 4 : 2;
+}
+
+int attune__fma_padded_v(int head_dim_v) {
+  return round_up(head_dim_v, FMA_LANES * attune__fma_vec_v(head_dim_v));
+}
+
+int attune__fma_candidates(attune_tile *out, int max, int share) {
+  static const int blocks[] = {16, 32, 64, 128}, warps[] = {2, 4, 8};
+  int count = 0;
+  for (int m = 0; m < 4; m++)
+    for (int n = 0; n < 4; n++)
+      for (int w = 0; w < 3; w++)
+        for (int kv = 0; kv <= share && count < max; kv++) {
+          attune_tile *tile = &out[count++];
+          memset(tile, 0, sizeof *tile);
+          tile->family = ATTUNE_FAMILY_FMA, tile->stages = 1, tile->share_kv = (uint8_t)kv;
+          tile->block_m = (uint16_t)blocks[m], tile->block_n = (uint16_t)blocks[n];
+          tile->warps = (uint8_t)warps[w];
+        }
+  return count;
+}
+
+static int is_count(int value) {
+  return value == 1 || value == 2 || value == 4 || value == 8;
+}
+
+int attune__fma_legal_blocks(const attune_tile *t, char *reason, size_t size) {
+  int lane_rows = attune__fma_lane_rows(t);
+  if (t->block_m % lane_rows || !is_count(t->block_m / lane_rows)) {
+    snprintf(
+        reason, size, "block_m %d: %d warps make %d rows of lanes, so block_m is %d, %d, %d or %d",
+        t->block_m, t->warps, lane_rows, lane_rows, 2 * lane_rows, 4 * lane_rows, 8 * lane_rows);
+    return 0;
+  }
+  if (t->block_n % FMA_LANES || !is_count(t->block_n / FMA_LANES)) {
+    snprintf(reason, size, "block_n %d: there are 16 lanes across, so block_n is 16, 32, 64 or 128",
+             t->block_n);
+    return 0;
+  }
+  return 1;
+}
+
+int attune__fma_legal_fields(const attune_tile *t, int share, char *reason, size_t size) {
+  if (t->warps != 2 && t->warps != 4 && t->warps != 8)
+    return snprintf(reason, size, "warps %d: family fma has 2, 4 or 8", t->warps), 0;
+  if (t->block_k)
+    return snprintf(reason, size, "block_k %d: family fma does not split head_dim", t->block_k), 0;
+  if (t->stages != 1) return snprintf(reason, size, "stages %d: family fma has 1", t->stages), 0;
+  if (t->share_kv > share)
+    return snprintf(reason, size, "share_kv %d: this kernel has 0%s", t->share_kv,
+                    share ? " or 1" : ""),
+           0;
+  return 1;
+}
+
+int attune__fma_legal_registers(int registers, char *reason, size_t size) {
+  if (registers <= 255) return 1;
+  snprintf(reason, size, "registers: needs about %d, a thread has 255", registers);
+  return 0;
+}
+
+static void add(attune_ledger *ledger, const char *name, int rows, int columns, const char *note) {
+  attune__ledger_add(ledger, name, "float", 4, (uint32_t)rows, (uint32_t)columns, 16, note);
+}
+
+/* An odd number of 16-byte units a row: float4 reads of 8 consecutive rows hit each bank once. */
+static int padded_qk(const attune_variant *v) {
+  return v->head_dim_qk + 4;
+}
+
+void attune__fma_add_q(attune_ledger *ledger, const attune_variant *v, const attune_tile *t) {
+  add(ledger, "q", t->block_m, padded_qk(v), "Q; 4 floats of padding a row");
+}
+
+void attune__fma_add_k(attune_ledger *ledger, const attune_variant *v, const attune_tile *t) {
+  add(ledger, "k", t->block_n, padded_qk(v), "K; 4 floats of padding a row");
+}
+
+void attune__fma_add_v(attune_ledger *ledger, const attune_variant *v, const attune_tile *t) {
+  add(ledger, "v", t->block_n, attune__fma_padded_v(v->head_dim_v), "V; padded to whole loads");
+}
+
+void attune__fma_add_kv(attune_ledger *ledger, const attune_variant *v, const attune_tile *t) {
+  int k = padded_qk(v), columns = attune__fma_padded_v(v->head_dim_v);
+  add(ledger, "kv", t->block_n, k > columns ? k : columns, "K, then V, in turns");
+}
+
+/* A pitch of 16 mod 32 floats: the two rows that a warp touches at once use different banks. */
+void attune__fma_add_p(attune_ledger *ledger, const attune_tile *t) {
+  int pad = t->block_n % 32 == 0 ? 16 : 0;
+  add(ledger, "p", t->block_m, t->block_n + pad, pad ? "P; 16 floats of padding a row" : "P");
+}
+
+void attune__fma_add_constant(attune_kernel *kernel, const char *name, int64_t value,
+                              const char *note) {
+  attune_constant *constant = &kernel->constant[kernel->constant_count++];
+  snprintf(constant->name, sizeof constant->name, "%s", name);
+  snprintf(constant->note, sizeof constant->note, "%s", note);
+  constant->value = value;
+}
+
+void attune__fma_constants(attune_kernel *kernel) {
+  const attune_variant *v = &kernel->variant;
+  attune__fma_add_constant(kernel, "kHeadDimQK", v->head_dim_qk, "elements of a row of Q and K");
+  attune__fma_add_constant(kernel, "kHeadDimV", v->head_dim_v, "elements of a row of V and O");
+  attune__fma_add_constant(kernel, "kVecV", attune__fma_vec_v(v->head_dim_v),
+                           "floats of V per thread and load");
+}

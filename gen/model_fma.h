@@ -1,0 +1,47 @@
+/* model_fma.h - what the models of family fma share: the thread layout, the cost of a launch.
+ *
+ * A block is T = 32 * warps threads, as 16 lanes across columns and T / 16 rows of lanes. A thread
+ * owns rows_per_thread x cols_per_thread scores and the same rows of O, kVecV columns at a time.
+ * Tiles in shared memory are float whatever the dtype: they are converted once, at the load. */
+#ifndef ATTUNE_MODEL_FMA_H
+#define ATTUNE_MODEL_FMA_H
+
+#include "model.h"
+
+extern const attune_model attune__model_attn_fwd_fma;
+extern const attune_model attune__model_attn_standard_qk_fma;
+extern const attune_model attune__model_attn_standard_softmax_fma;
+extern const attune_model attune__model_attn_standard_pv_fma;
+
+enum { FMA_LANES = 16 }; /* threads across the columns of a tile */
+
+/* Rows of lanes, and what one thread owns of a block_m x block_n tile of S. */
+int attune__fma_lane_rows(const attune_tile *t);
+int attune__fma_rows_per_thread(const attune_tile *t);
+int attune__fma_cols_per_thread(const attune_tile *t);
+/* kVecV: floats per thread and load of V; 4 unless that pads head_dim_v by another half. */
+int attune__fma_vec_v(int head_dim_v);
+/* Columns of the tile of V, and of O: head_dim_v rounded up to 16 * kVecV. */
+int attune__fma_padded_v(int head_dim_v);
+
+/* Block tiles {16, 32, 64, 128}^2 x warps {2, 4, 8} x share_kv {0 .. share}. */
+int attune__fma_candidates(attune_tile *out, int max, int share);
+/* Divisibility of a block_m x block_n tile over the threads; else the reason. */
+int attune__fma_legal_blocks(const attune_tile *t, char *reason, size_t size);
+/* The other rules: the fields that family fma has no use for, and registers. */
+int attune__fma_legal_fields(const attune_tile *t, int share, char *reason, size_t size);
+int attune__fma_legal_registers(int registers, char *reason, size_t size);
+
+/* Tiles of the ledger; all float, 16-byte aligned. */
+void attune__fma_add_q(attune_ledger *ledger, const attune_variant *v, const attune_tile *t);
+void attune__fma_add_k(attune_ledger *ledger, const attune_variant *v, const attune_tile *t);
+void attune__fma_add_v(attune_ledger *ledger, const attune_variant *v, const attune_tile *t);
+void attune__fma_add_p(attune_ledger *ledger, const attune_tile *t);
+void attune__fma_add_kv(attune_ledger *ledger, const attune_variant *v, const attune_tile *t);
+
+/* Constants beyond the tile's: head dims, and kVecV where a kernel reads V. */
+void attune__fma_add_constant(attune_kernel *kernel, const char *name, int64_t value,
+                              const char *note);
+void attune__fma_constants(attune_kernel *kernel);
+
+#endif
