@@ -1,8 +1,8 @@
 /* json.c - writes JSON into a text, item by item: the commas, the escapes, and nothing else.
  *
- * Input: calls in document order (text.h shows one). Output: one line of JSON per top-level value's
- * text, valid UTF-8 whatever the strings hold. Nesting is limited by has_item's size; going deeper
- * or closing what is not open fails the text like running out of memory does. */
+ * Input: calls in document order (text.h shows some). Output: JSON on one line, valid UTF-8
+ * whatever the strings hold. Nesting is limited by has_item's size; going deeper or closing what is
+ * not open fails the text like running out of memory does. */
 #include "text.h"
 
 #include <math.h>
