@@ -4,8 +4,7 @@
 #include <stddef.h>
 
 const attune_board attune__boards[ATTUNE_BOARDS] = {
-#define X(text, cc, suffix, board, sms, mhz, fp32, mufu, tensor, smem_sm, smem_block, dram, l2)    \
-  {text, board, (cc) << 8 | (suffix), sms, mhz, fp32, mufu, tensor, smem_sm, smem_block, dram, l2},
+#define X(text, cc, suffix, ...) {(cc) << 8 | (suffix), text, __VA_ARGS__},
 #include "arch.def"
     ATTUNE_ARCHS(X)
 #undef X

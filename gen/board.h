@@ -5,10 +5,12 @@
 #include "../runtime/variant.h"
 
 typedef struct attune_board {
-  const char *arch_name; /* "sm_90a" */
-  const char *name;      /* "H200" */
   uint32_t arch;
-  int sms, mhz, fp32_lanes, mufu_lanes, tensor_flop, smem_sm_kb, smem_block, dram_gbs, l2_mb;
+  const char *arch_name; /* "sm_90a" */
+  /* the columns of arch.def from here on, in its order and units */
+  const char *name; /* "H200" */
+  int sms, mhz, fp32_lanes, mufu_lanes, tensor_flop, threads_sm, blocks_sm, smem_sm_kb, smem_block;
+  int dram_gbs, l2_mb;
 } attune_board;
 
 enum { ATTUNE_BOARDS = 7 };
