@@ -33,30 +33,39 @@ typedef enum attune_class {
 #undef X
 } attune_class;
 
-enum { ATTUNE_NAME_MAX = 160, ATTUNE_ARCH_MAX = 16 };
+/* Bytes of the longest name with its NUL, which tests/test_names.c builds; of the longest arch. */
+enum { ATTUNE_NAME_MAX = 192, ATTUNE_ARCH_MAX = 16 };
+enum { ATTUNE_HEAD_DIM_MAX = 1024, ATTUNE_LENGTH_LIMIT = 1 << 29 };
 
 /* Arch numbers: 90 and 'a' as in sm_90a. */
 static inline uint32_t attune__arch(uint32_t cc, char suffix) {
   return cc << 8 | (unsigned char)suffix;
 }
-static inline uint32_t attune__arch_cc(uint32_t arch) { return arch >> 8; }
-static inline char attune__arch_suffix(uint32_t arch) { return (char)(arch & 0xff); }
+static inline uint32_t attune__arch_cc(uint32_t arch) {
+  return arch >> 8;
+}
+static inline char attune__arch_suffix(uint32_t arch) {
+  return (char)(arch & 0xff);
+}
 
 /* "sm_90a" or "sm90a" -> number; 0 when it is neither. Says nothing about which archs exist. */
 uint32_t attune__arch_parse(const char *text);
 /* "sm_90a" (underscore, as NVRTC wants it) or "sm90a" (as names have it). */
 void attune__arch_print(uint32_t arch, int underscore, char out[ATTUNE_ARCH_MAX]);
 /* 1 when code for `code` runs on a device of `device`: exact for a suffix, else same major and a
- * minor no newer. Rank orders codes that run: higher is the better fit. */
+ * minor no newer. Of several codes that run, the one with the larger number fits best. */
 int attune__arch_runs(uint32_t code, uint32_t device);
 
 /* Names. All return ATTUNE_OK or ATTUNE_INVALID with attune_error() set.
- * variant_name of part 0 of a multi-kernel op with `program` nonzero omits the part: the row's name. */
+ * variant_name of part 0 of a multi-kernel op with `program` nonzero omits the part: the row's
+ * name. */
 void attune__variant_name(const attune_variant *v, int program, char out[ATTUNE_NAME_MAX]);
 void attune__tile_name(const attune_tile *t, char out[ATTUNE_NAME_MAX]);
 void attune__kernel_name(const attune_variant *v, const attune_tile *t, char out[ATTUNE_NAME_MAX]);
-/* Parses "<variant>" or "<variant>__<tile>"; has_tile and is_program say which. A pinned name keeps
- * the digest in v->pins. */
+/* Parses "<variant>" or "<variant>__<tile>"; has_tile says which. is_program is 1 for a row's name:
+ * no tile, and no part of a program of several kernels. A name has one spelling: defaults written
+ * out, a wrong order or leading zeros are refused and the message says how to write it. A pinned
+ * name keeps the digest in v->pins. */
 attune_status attune__name_parse(const char *name, attune_variant *v, attune_tile *t, int *has_tile,
                                  int *is_program);
 
@@ -88,9 +97,10 @@ const char *attune__part_suffix(int op, int part);
  * digest. ATTUNE_INVALID names the field. */
 attune_status attune__variant_of(const attune_problem *p, uint32_t arch, attune_variant *out);
 
-/* Pins, sorted by name. The digest is the first 4 bytes of SHA-256 over "name=value\n" lines with
- * the value printed as %.9g of a C-locale printer; never 0. */
-enum { ATTUNE_MAX_PINS = 8 };
+/* Pins, sorted by name. A scalar is an int32 or an fp32 in the parameter block, so a value that is
+ * no integer is kept rounded to fp32. The digest is the first 4 bytes of SHA-256 over
+ * "name=value\n" lines with the value as attune__pin_print writes it; 0 only without pins. */
+enum { ATTUNE_MAX_PINS = 8, ATTUNE_PIN_TEXT_MAX = 32 };
 typedef struct attune_pinset {
   uint32_t count;
   struct {
@@ -100,8 +110,13 @@ typedef struct attune_pinset {
 } attune_pinset;
 attune_status attune__pinset_add(attune_pinset *set, const char *name, double value);
 uint32_t attune__pinset_digest(const attune_pinset *set);
+/* %.9g in the C locale, exact for every value that a pinset keeps; and back, 1 when all was read.
+ */
+void attune__pin_print(double value, char out[ATTUNE_PIN_TEXT_MAX]);
+int attune__pin_parse(const char *text, double *out);
 
-/* The first field in which two variants differ, as "head_dim_qk 96, nearest has 128"; for misses. */
+/* The first field in which two variants differ, as "head_dim_qk 96, nearest has 128"; "" when none
+ * does. For misses. */
 void attune__variant_difference(const attune_variant *want, const attune_variant *have, char *out,
                                 size_t size);
 
