@@ -77,4 +77,10 @@ typedef struct attune_mask_sums {
 void attune__mask_blocks(const attune_variant *variant, const attune_shape *shape, int64_t block_m,
                          int64_t block_n, attune_mask_sums *out);
 
+/* For models: one tensor's bytes, appended and added to the sums; rows over batch and heads. */
+void attune__traffic_read(attune_traffic *traffic, const char *tensor, double row_bytes,
+                          double requested_rows, double compulsory_rows);
+void attune__traffic_write(attune_traffic *traffic, const char *tensor, double row_bytes,
+                           double rows);
+
 #endif

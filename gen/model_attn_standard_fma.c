@@ -14,6 +14,19 @@ static int block_candidates(const attune_variant *v, attune_tile *out, int max) 
   return attune__fma_candidates(out, max, 0);
 }
 
+static double query_heads(const attune_shape *s) {
+  return (double)(s->batch * s->heads_q);
+}
+static double key_heads(const attune_shape *s) {
+  return (double)(s->batch * s->heads_kv);
+}
+static double query_rows(const attune_shape *s) {
+  return query_heads(s) * (double)s->len_q;
+}
+static double tiles(int64_t length, int block) {
+  return (double)((length + block - 1) / block);
+}
+
 /* ---- qk ---- */
 
 static int qk_registers(const attune_variant *v, const attune_tile *t) {
@@ -38,6 +51,39 @@ static void qk_recipe(const attune_variant *v, const attune_tile *t, attune_reci
   out->grid = ATTUNE_GRID_S_TILES, out->workspace = ATTUNE_WORKSPACE_SCORES;
 }
 
+/* A block for each tile of S: its rows of Q and of K; the tile, without the padding of its pitch.
+ */
+static void qk_traffic(const attune_variant *v, const attune_tile *t, const attune_shape *s,
+                       attune_traffic *out) {
+  double rows = query_rows(s), keys = (double)s->len_k;
+  double tiles_n = tiles(s->len_k, t->block_n), tiles_m = tiles(s->len_q, t->block_m);
+  double row_bytes = v->head_dim_qk * 4.0;
+  *out = (attune_traffic){0};
+  attune__traffic_read(out, "Q", row_bytes, rows * tiles_n, tiles_n > 0 ? rows : 0);
+  attune__traffic_read(out, "K", row_bytes, query_heads(s) * keys * tiles_m,
+                       tiles_m > 0 ? key_heads(s) * keys : 0);
+  attune__traffic_write(out, "S", 4, rows * keys);
+}
+
+static void qk_cost(const attune_variant *v, const attune_tile *t, const attune_board *b,
+                    const attune_shape *s, attune_cost *out) {
+  attune_traffic bytes;
+  attune_ledger smem = {.count = 0};
+  qk_traffic(v, t, s, &bytes);
+  qk_ledger(v, t, &smem);
+  double per_head = tiles(s->len_q, t->block_m) * tiles(s->len_k, t->block_n);
+  attune_fma_work work = {.blocks = query_heads(s) * per_head,
+                          .kv_bytes = attune__fma_kv_bytes(v, s),
+                          .blocks_per_head = per_head,
+                          .warps = t->warps,
+                          .registers = qk_registers(v, t),
+                          .smem_bytes = smem.bytes};
+  attune__fma_add_load(&work, t->block_m + t->block_n, v->head_dim_qk, work.blocks);
+  attune__fma_add_scores(&work, v, t, work.blocks);
+  work.instructions += work.blocks * t->block_m * t->block_n / 32 * 2; /* scale, store */
+  attune__fma_cost(b, &work, &bytes, out);
+}
+
 const attune_model attune__model_attn_standard_qk_fma = {
     .op = ATTUNE_OP_ATTN_STANDARD,
     .part = 0,
@@ -49,6 +95,8 @@ const attune_model attune__model_attn_standard_qk_fma = {
     .constants = attune__fma_constants,
     .recipe = qk_recipe,
     .registers = qk_registers,
+    .traffic = qk_traffic,
+    .cost = qk_cost,
 };
 
 /* ---- softmax ---- */
@@ -88,6 +136,35 @@ static int softmax_registers(const attune_variant *v, const attune_tile *t) {
   return 40;
 }
 
+/* Kept scores twice (the second time they come from L2 at best), then the whole row of P. */
+static void softmax_traffic(const attune_variant *v, const attune_tile *t, const attune_shape *s,
+                            attune_traffic *out) {
+  (void)t;
+  double pairs = query_heads(s) * attune__mask_pairs(v, s), rows = query_rows(s);
+  *out = (attune_traffic){0};
+  attune__traffic_read(out, "S", 4, 2 * pairs, pairs);
+  attune__traffic_write(out, "P", 4, rows * (double)s->len_k);
+  attune__traffic_write(out, "LSE", 4, rows);
+}
+
+/* A pass over a row takes 32 keys a time: about 10 instructions with the online maximum and two ex2
+ * in pass 1, 6 and one in pass 2; each pass waits for its first keys. */
+static void softmax_cost(const attune_variant *v, const attune_tile *t, const attune_board *b,
+                         const attune_shape *s, attune_cost *out) {
+  attune_traffic bytes;
+  softmax_traffic(v, t, s, &bytes);
+  double per_head = tiles(s->len_q, t->block_m), pairs = query_heads(s) * attune__mask_pairs(v, s);
+  attune_fma_work work = {.blocks = query_heads(s) * per_head,
+                          .steps = 2 * query_heads(s) * per_head,
+                          .exponentials = 3 * pairs,
+                          .instructions = 16 * pairs / 32,
+                          .step_waits = 1,
+                          .blocks_per_head = per_head,
+                          .warps = t->warps,
+                          .registers = softmax_registers(v, t)};
+  attune__fma_cost(b, &work, &bytes, out);
+}
+
 const attune_model attune__model_attn_standard_softmax_fma = {
     .op = ATTUNE_OP_ATTN_STANDARD,
     .part = 1,
@@ -99,6 +176,8 @@ const attune_model attune__model_attn_standard_softmax_fma = {
     .constants = attune__fma_constants,
     .recipe = row_recipe,
     .registers = softmax_registers,
+    .traffic = softmax_traffic,
+    .cost = softmax_cost,
 };
 
 /* ---- pv ---- */
@@ -119,6 +198,43 @@ static void pv_ledger(const attune_variant *v, const attune_tile *t, attune_ledg
   attune__fma_add_v(out, v, t);
 }
 
+/* P and V over the key range of each block of rows, masked pairs of that range included. */
+static void pv_traffic(const attune_variant *v, const attune_tile *t, const attune_shape *s,
+                       attune_traffic *out) {
+  attune_mask_sums sums;
+  int64_t begin, end;
+  attune__mask_blocks(v, s, t->block_m, t->block_n, &sums);
+  attune__mask_range(v, s, 0, s->len_q, &begin, &end);
+  double scores = query_heads(s) * (double)sums.pairs, row_bytes = v->head_dim_v * 4.0;
+  *out = (attune_traffic){0};
+  attune__traffic_read(out, "P", 4, scores, scores);
+  attune__traffic_read(out, "V", row_bytes, query_heads(s) * (double)sums.keys,
+                       key_heads(s) * (double)(end - begin));
+  attune__traffic_write(out, "O", row_bytes, query_rows(s));
+}
+
+static void pv_cost(const attune_variant *v, const attune_tile *t, const attune_board *b,
+                    const attune_shape *s, attune_cost *out) {
+  attune_mask_sums sums;
+  attune_traffic bytes;
+  attune_ledger smem = {.count = 0};
+  attune__mask_blocks(v, s, t->block_m, t->block_n, &sums);
+  pv_traffic(v, t, s, &bytes);
+  pv_ledger(v, t, &smem);
+  attune_fma_work work = {.blocks = query_heads(s) * (double)sums.blocks,
+                          .steps = query_heads(s) * (double)sums.steps,
+                          .step_waits = 1,
+                          .kv_bytes = attune__fma_kv_bytes(v, s),
+                          .blocks_per_head = (double)sums.blocks,
+                          .warps = t->warps,
+                          .registers = pv_registers(v, t),
+                          .smem_bytes = smem.bytes};
+  attune__fma_add_load(&work, t->block_m, t->block_n, work.steps);
+  attune__fma_add_load(&work, t->block_n, v->head_dim_v, work.steps);
+  attune__fma_add_output(&work, v, t, work.steps);
+  attune__fma_cost(b, &work, &bytes, out);
+}
+
 const attune_model attune__model_attn_standard_pv_fma = {
     .op = ATTUNE_OP_ATTN_STANDARD,
     .part = 2,
@@ -130,4 +246,6 @@ const attune_model attune__model_attn_standard_pv_fma = {
     .constants = attune__fma_constants,
     .recipe = row_recipe,
     .registers = pv_registers,
+    .traffic = pv_traffic,
+    .cost = pv_cost,
 };

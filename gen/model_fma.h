@@ -44,4 +44,34 @@ void attune__fma_add_constant(attune_kernel *kernel, const char *name, int64_t v
                               const char *note);
 void attune__fma_constants(attune_kernel *kernel);
 
+/* Work of one launch, for attune__fma_cost; each model adds up its own. Totals over the launch. */
+typedef struct attune_fma_work {
+  double blocks;       /* thread blocks */
+  double steps;        /* iterations of their loops */
+  double fma;          /* multiply-adds, of single lanes */
+  double exponentials; /* ex2, of single lanes */
+  double wavefronts;   /* 128-byte accesses of shared memory */
+  double instructions; /* of warps */
+  double step_waits;   /* times per iteration that a block waits for device memory */
+  double kv_bytes;     /* K and V that the blocks of one head share */
+  double blocks_per_head;
+  int warps, registers; /* per block; per thread */
+  uint32_t smem_bytes;  /* per block */
+} attune_fma_work;
+
+/* Work of a block on one block_m x block_n tile, added `times` times. */
+void attune__fma_add_scores(attune_fma_work *w, const attune_variant *v, const attune_tile *t,
+                            double times);
+void attune__fma_add_softmax(attune_fma_work *w, const attune_variant *v, const attune_tile *t,
+                             double times);
+void attune__fma_add_output(attune_fma_work *w, const attune_variant *v, const attune_tile *t,
+                            double times);
+/* Tiles of rows x columns elements copied from device memory to shared memory by the block. */
+void attune__fma_add_load(attune_fma_work *w, double rows, double columns, double times);
+/* K and V per query head, in bytes: a group of query heads shares one pair. */
+double attune__fma_kv_bytes(const attune_variant *v, const attune_shape *s);
+/* Ceilings and total from the work. */
+void attune__fma_cost(const attune_board *board, const attune_fma_work *work,
+                      const attune_traffic *traffic, attune_cost *out);
+
 #endif
