@@ -36,10 +36,21 @@ typedef struct attune_cost {
   const char *binds;       /* name of the largest ceiling */
 } attune_cost;
 
+/* Tile fields by their place in ATTUNE_TILE_FIELDS: bit numbers of field sets. */
+enum {
+#define X(type, field, letters, def, constant, text) ATTUNE__TILE_##field,
+  ATTUNE_TILE_FIELDS(X)
+#undef X
+};
+
+enum { ATTUNE_MAX_CANDIDATES = 256 };
+
 typedef struct attune_model {
   int op, part, family;
   const char *template_path;
-  /* Writes candidate tiles in no particular order; returns how many (<= max). */
+  uint32_t derived; /* bits of tile fields that follow from others here: a spec's pin of them is
+                       meant for the program's other parts */
+  /* Writes candidate tiles in no particular order; returns how many (<= max, ATTUNE_MAX_CANDIDATES). */
   int (*candidates)(const attune_variant *v, attune_tile *out, int max);
   /* 1 when the tile is legal whatever the budget; else 0 and the reason. */
   int (*legal)(const attune_variant *v, const attune_tile *t, char *reason, size_t size);

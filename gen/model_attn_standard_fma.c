@@ -170,6 +170,7 @@ const attune_model attune__model_attn_standard_softmax_fma = {
     .part = 1,
     .family = ATTUNE_FAMILY_FMA,
     .template_path = "attn_standard/softmax.cu",
+    .derived = 1u << ATTUNE__TILE_block_m | 1u << ATTUNE__TILE_block_n,
     .candidates = softmax_candidates,
     .legal = softmax_legal,
     .ledger = softmax_ledger,

@@ -9,6 +9,7 @@
 
 typedef struct attune_candidate {
   attune_tile tile;
+  char name[ATTUNE_NAME_MAX]; /* of the tile: "fma_m64n64" */
   attune_ledger ledger;
   attune_cost cost;  /* legal ones only */
   int registers;     /* estimate */
@@ -16,16 +17,16 @@ typedef struct attune_candidate {
   char reason[160];  /* why not, when not legal */
 } attune_candidate;
 
-/* What a spec fixes of a tile; 0xffff.. : free. has_* bit i = field i of ATTUNE_TILE_FIELDS. */
+/* What a spec fixes of a tile; the other fields are the planner's choice. */
 typedef struct attune_tile_pins {
-  uint32_t fixed; /* bit per field in ATTUNE_TILE_FIELDS order */
+  uint32_t fixed; /* bit i: field i of ATTUNE_TILE_FIELDS (ATTUNE__TILE_* of model.h) */
   attune_tile tile;
 } attune_tile_pins;
 
 typedef struct attune_plan_request {
   attune_variant variant; /* with its part */
-  const attune_board *board;
-  uint32_t budget;  /* bytes of shared memory per block; 0: what the board offers */
+  const attune_board *board; /* NULL: the arch's own */
+  uint32_t budget;  /* bytes of shared memory per block, never more than the board's; 0: all of it */
   int family;       /* 0: any */
   attune_tile_pins pins;
   attune_shape shape; /* the order is for this shape; see attune__plan_shape */
@@ -41,6 +42,12 @@ typedef struct attune_plan {
  * and the nearest budget or spec that works. The plan is filled in that case too. */
 attune_status attune__plan_make(const attune_plan_request *request, attune_plan *out);
 void attune__plan_free(attune_plan *plan);
+/* Bytes that the request's tiles may use: the budget, at most what the board offers. */
+uint32_t attune__plan_budget(const attune_plan_request *request);
+/* The error of a plan without a legal candidate; returns ATTUNE_NO_FIT. */
+attune_status attune__plan_no_fit(const attune_plan *plan);
+/* Whether a tile has the values that the pins fix, those of `derived` fields aside. */
+int attune__tile_matches(const attune_tile_pins *pins, uint32_t derived, const attune_tile *tile);
 /* The shape that a class is planned for; ANY is planned as SHORT_MANY..LONG_MANY's middle:
  * batch 4, heads 16, len 2048 (stated in the output). */
 attune_shape attune__plan_shape(attune_class cls);

@@ -1,0 +1,119 @@
+/* plan.c - lists the tiles of a variant, drops those that cannot be, orders the rest.
+ * In: variant, budget, board, shape. Out: candidates, best first, then the dropped with a reason
+ * each. What tiles there are, and what they cost, is the models' (model_*.c). */
+#include "plan.h"
+
+#include "text.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+uint32_t attune__plan_budget(const attune_plan_request *request) {
+  uint32_t board = (uint32_t)request->board->smem_block;
+  return request->budget && request->budget < board ? request->budget : board;
+}
+
+attune_shape attune__plan_shape(attune_class cls) {
+  attune_shape shape = {.batch = 4,
+                        .heads_q = 16,
+                        .heads_kv = 16,
+                        .len_q = 2048,
+                        .len_k = 2048,
+                        .window_left = 512, /* of use to mask window alone */
+                        .window_right = 0,
+                        .corner = ATTUNE_CORNER_BOTTOM_RIGHT};
+  if (cls == ATTUNE_CLASS_DECODE) shape.len_q = 1;
+  if (cls == ATTUNE_CLASS_SHORT_FEW || cls == ATTUNE_CLASS_SHORT_MANY)
+    shape.len_q = shape.len_k = 256;
+  if (cls == ATTUNE_CLASS_SHORT_FEW || cls == ATTUNE_CLASS_LONG_FEW) shape.batch = 1;
+  if (cls == ATTUNE_CLASS_SHORT_MANY || cls == ATTUNE_CLASS_LONG_MANY) shape.batch = 16;
+  return shape;
+}
+
+int attune__tile_matches(const attune_tile_pins *pins, uint32_t derived, const attune_tile *tile) {
+  uint32_t fixed = pins->fixed & ~derived;
+#define X(type, field, letters, def, constant, text)                                               \
+  if (fixed >> ATTUNE__TILE_##field & 1 && pins->tile.field != tile->field) return 0;
+  ATTUNE_TILE_FIELDS(X)
+#undef X
+  return 1;
+}
+
+static void say_over_budget(const attune_plan_request *request, attune_candidate *c) {
+  uint32_t budget = attune__plan_budget(request), board = (uint32_t)request->board->smem_block;
+  attune__text text = {0};
+  attune__text_puts(&text, "shared memory: needs ");
+  attune__text_grouped(&text, c->ledger.bytes);
+  attune__text_printf(&text, " bytes, %s ", budget < board ? "budget" : request->board->arch_name);
+  attune__text_grouped(&text, budget);
+  snprintf(c->reason, sizeof c->reason, "%s", text.failed ? "shared memory" : text.data);
+  attune__text_free(&text);
+}
+
+static void judge(const attune_plan_request *request, const attune_model *model,
+                  attune_candidate *c) {
+  const attune_variant *v = &request->variant;
+  attune__tile_name(&c->tile, c->name);
+  model->ledger(v, &c->tile, &c->ledger);
+  c->registers = model->registers(v, &c->tile);
+  if (!model->legal(v, &c->tile, c->reason, sizeof c->reason)) return;
+  if (!attune__tile_matches(&request->pins, model->derived, &c->tile)) {
+    snprintf(c->reason, sizeof c->reason, "tile: not what the spec asks for");
+  } else if (c->ledger.bytes > attune__plan_budget(request)) {
+    say_over_budget(request, c);
+  } else {
+    c->legal = 1;
+    model->cost(v, &c->tile, request->board, &request->shape, &c->cost);
+  }
+}
+
+/* Legal before not; legal ones by time; else, and among equals, by name. */
+static int by_order(const void *left, const void *right) {
+  const attune_candidate *a = left, *b = right;
+  if (a->legal != b->legal) return b->legal - a->legal;
+  if (a->legal && a->cost.total != b->cost.total) return a->cost.total < b->cost.total ? -1 : 1;
+  return strcmp(a->name, b->name);
+}
+
+static attune_status add_family(attune_plan *plan, int family) {
+  const attune_plan_request *request = &plan->request;
+  const attune_model *model = attune__model(request->variant.op, request->variant.part, family);
+  if (!model || (request->family && request->family != family)) return ATTUNE_OK;
+  attune_tile tiles[ATTUNE_MAX_CANDIDATES];
+  int count = model->candidates(&request->variant, tiles, ATTUNE_MAX_CANDIDATES);
+  size_t all = (size_t)(plan->count + count);
+  attune_candidate *grown = realloc(plan->candidates, all * sizeof *grown);
+  if (!grown) return attune_fail(ATTUNE_NO_MEMORY, "a plan of %zu candidates", all);
+  plan->candidates = grown;
+  for (int i = 0; i < count; i++) {
+    attune_candidate *c = &plan->candidates[plan->count++];
+    memset(c, 0, sizeof *c);
+    c->tile = tiles[i];
+    judge(request, model, c);
+    plan->legal_count += c->legal;
+  }
+  return ATTUNE_OK;
+}
+
+attune_status attune__plan_make(const attune_plan_request *request, attune_plan *out) {
+  memset(out, 0, sizeof *out);
+  out->request = *request;
+  attune_status status = attune__generated(&request->variant);
+  if (!request->board) out->request.board = attune__board(request->variant.arch);
+#define X(name, id, text, doc)                                                                     \
+  if (status == ATTUNE_OK) status = add_family(out, id);
+  ATTUNE_FAMILIES(X)
+#undef X
+  if (status != ATTUNE_OK) {
+    attune__plan_free(out);
+    return status;
+  }
+  if (out->count) qsort(out->candidates, (size_t)out->count, sizeof *out->candidates, by_order);
+  return out->legal_count ? ATTUNE_OK : attune__plan_no_fit(out);
+}
+
+void attune__plan_free(attune_plan *plan) {
+  free(plan->candidates);
+  memset(plan, 0, sizeof *plan);
+}
