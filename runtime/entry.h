@@ -1,13 +1,14 @@
 /* entry.h - one compiled kernel as one file: header, payloads, checksum.
  *
  *   0      magic "attune\n\1"          8 bytes
- *   8      attune_entry_head           fixed size, little-endian
- *   ...    payloads                    each at a multiple of 64, in order
- *   end    SHA-256 of all before it    32 bytes
+ *   8      head (entry.c)              fixed size, little-endian
+ *   ...    payloads                    each at a multiple of 64, in order, zeros between
+ *   end    SHA-256 of all before it    32 bytes, right after the last payload
  *
- * Reading checks magic, version, lengths, checksum, ABI and (for a cubin) the ELF bounds, because
- * the driver's load calls take no length. Anything wrong is ATTUNE_BAD_FILE: callers treat it as a
- * miss. Nothing in an entry depends on time, path, host or locale: equal input, equal bytes. */
+ * Reading checks magic, version, lengths, checksum, ABI, that name, fields and pins say the same,
+ * and (for a cubin) the ELF bounds, because the driver's load calls take no length. Anything wrong
+ * is ATTUNE_BAD_FILE: callers treat it as a miss. Nothing in an entry depends on time, path, host
+ * or locale: equal input, equal bytes. */
 #ifndef ATTUNE_ENTRY_H
 #define ATTUNE_ENTRY_H
 
@@ -42,8 +43,8 @@ typedef struct attune_recipe {
   uint32_t smem_bytes;  /* dynamic shared memory, from the ledger */
   uint32_t grid;        /* ATTUNE_GRIDS */
   uint32_t block_m, block_n;
-  uint32_t cluster;     /* blocks per cluster; 1 */
-  uint32_t workspace;   /* ATTUNE_WORKSPACES */
+  uint32_t cluster;   /* blocks per cluster; 1 */
+  uint32_t workspace; /* ATTUNE_WORKSPACES */
 } attune_recipe;
 
 /* What the compiler made of it. */
@@ -70,13 +71,17 @@ typedef struct attune_entry {
 } attune_entry;
 
 /* Serialises into one malloc'ed block; the caller frees it. Payloads are compressed here
- * (raw_bytes is ignored on input). */
+ * (raw_bytes is ignored on input; no bytes: absent). ATTUNE_INVALID for an entry that
+ * attune__entry_read would refuse, with its reason. */
 attune_status attune__entry_write(const attune_entry *entry, void **out, size_t *out_bytes);
 /* Checks the bytes and fills entry; payload pointers point into bytes. */
 attune_status attune__entry_read(const void *bytes, size_t size, attune_entry *entry);
 /* Decompresses a payload into a malloc'ed, NUL-terminated block. ATTUNE_NOT_FOUND when absent. */
 attune_status attune__entry_payload(const attune_entry *entry, attune_payload which, char **out,
                                     size_t *out_bytes);
+
+/* 1 when every table, segment and section of a cubin's ELF lies within its bytes (elf.c). */
+int attune__elf_sane(const void *elf, size_t size);
 
 /* Files: whole-file read (ATTUNE_IO, ATTUNE_BAD_FILE when over max), and publish by temporary file
  * and rename in the same folder; a reader sees the old bytes or the new ones. *out is
