@@ -21,17 +21,46 @@ typedef struct attune_template_file {
 /* Embedded files, or those of a folder when ATTUNE_TEMPLATES is set (read once per process). */
 attune_status attune__template_files(const attune_template_file **out, int *count);
 
+/* The engine's limits on one expansion; over one is an ATTUNE_TEMPLATE error. A kernel of today
+ * takes about 0.2 million steps (Lua VM instructions), most of them the engine's own, and 1 MB. */
+enum {
+  ATTUNE_TEMPLATE_STEPS = 10 * 1000 * 1000,
+  ATTUNE_TEMPLATE_BYTES = 64 << 20,
+  ATTUNE_TEMPLATE_REP_BYTES = 64 << 10, /* longest result of string.rep */
+  ATTUNE_TEMPLATE_DEPTH = 16            /* includes within includes */
+};
+
+/* One expansion as plain values: what attune__emit makes of a kernel, and tests by hand. */
+typedef struct attune_template_job {
+  const attune_template_file *files; /* engine.lua, sandbox.lua and the templates, sorted by path */
+  int count;
+  int op;                  /* templates of other ops cannot be included; 0: any can */
+  const char *root;        /* path of the template to expand */
+  const char *environment; /* Lua text "return {name = ..., ...}": the values that templates see */
+  int lines;               /* as in attune_emit_options */
+} attune_template_job;
+/* Appends the expanded text; appends nothing when there is an error. */
+attune_status attune__template_expand(const attune_template_job *job, attune__text *out);
+
 typedef struct attune_emit_options {
-  int lines;          /* 1: write #line on drift (for compiling); 0: plain text (for people, golden) */
+  int lines; /* 1: write #line on drift (for compiling); 0: plain text (for people, golden) */
   const attune_facts *facts; /* for the data sheet, NULL before compiling */
   const char *compiler;      /* likewise */
 } attune_emit_options;
 
-/* Kernel -> self-contained CUDA text. ATTUNE_TEMPLATE: the message is "templates/x:line: error ...". */
+/* Kernel -> self-contained CUDA text, appended to out; options NULL: all 0. ATTUNE_TEMPLATE: the
+ * message is "templates/x:line: error: ..." and the template's line. */
 attune_status attune__emit(const attune_kernel *kernel, const attune_emit_options *options,
                            attune__text *out);
-/* SHA-256 (hex) over the op's own templates: every file of templates/<op>/, and the shared
- * engine.lua, head.cuh, type/, prim/, mask/. Computed once per process and op. */
+/* The environment of a kernel, as attune_template_job wants it: every value a template can name. */
+void attune__emit_environment(const attune_kernel *kernel, const attune_emit_options *options,
+                              attune__text *out);
+/* The data sheet at the head of a kernel, a line each, without comment marks (sheet.c). */
+void attune__sheet(const attune_kernel *kernel, const attune_emit_options *options,
+                   attune__text *out);
+/* SHA-256 (hex) over the op's own templates: every file that the op may include, which is those of
+ * templates/<op>/ and the shared ones (engine.lua, sandbox.lua, head.cuh, type/, prim/, mask/).
+ * Computed once per process and op. */
 attune_status attune__template_digest(int op, char out[65]);
 
 #endif

@@ -1,0 +1,297 @@
+/* emit.c - kernel -> environment -> CUDA text.
+ *
+ * Input: a kernel. Output: the values that its templates see, as the text of a Lua table, and the
+ * expanded CUDA. Expansion is left to template.c, the data sheet's lines to sheet.c.
+ *
+ * What a template sees:
+ *   name op part family mask align   strings; part is "" in an op of one kernel
+ *   group                            query heads packed as rows of one tile
+ *   arch {name, cc, suffix}          "sm_90a", 90, "a"
+ *   dtype {q, kv, out}   d {qk, v}   "bf16"; elements
+ *   features {softcap, ...}          booleans
+ *   tile {family, block_m, ...}      the fields of fields.def
+ *   constants [{type, name, value, note}]    the constants block
+ *   params [{ctype, name, note, pinnable, pinned}]   struct Params
+ *   param_bytes                      its size
+ *   ledger [{name, ctype, rows, columns, align, offset, bytes, note}]   struct Smem
+ *   smem_bytes                       its size
+ *   sheet [line]                     the data sheet */
+#include "../runtime/launch.h"
+#include "template.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- parameters of an op, from params.def
+ * -------------------------------------------------------- */
+
+typedef struct param {
+  const char *ctype, *name, *note;
+  int pinnable;
+} param;
+
+/* CUDA twins of ATTUNE__C_*. u32 and i64 are typedefs of head.cuh, q_t kv_t out_t of the type part.
+ */
+#define CUDA_U32                          "u32"
+#define CUDA_I32                          "int"
+#define CUDA_I64                          "i64"
+#define CUDA_F32                          "float"
+#define CUDA_IN_Q                         "const q_t *"
+#define CUDA_IN_KV                        "const kv_t *"
+#define CUDA_OUT                          "out_t *"
+#define CUDA_OUT_F32                      "float *"
+#define CUDA_IN_I32                       "const int *"
+#define CUDA_SCRATCH                      "q_t *"
+#define PARAM(type, name, pinnable, text) {CUDA_##type, #name, text, pinnable},
+
+static const param params_attn_fwd[] = {ATTUNE_PARAMS_ATTN_FWD(PARAM){0}};
+static const param params_attn_standard[] = {ATTUNE_PARAMS_ATTN_STANDARD(PARAM){0}};
+
+static const param *params_of(int op) {
+  return op == ATTUNE_OP_ATTN_FWD ? params_attn_fwd : params_attn_standard;
+}
+
+static int is_pinned(const attune_pinset *pins, const char *name) {
+  for (uint32_t i = 0; i < pins->count; i++)
+    if (!strcmp(pins->pin[i].name, name)) return 1;
+  return 0;
+}
+
+/* ---- Lua text
+ * -------------------------------------------------------------------------------------- */
+
+static void add_quoted(attune__text *out, const char *string, size_t size) {
+  attune__text_puts(out, "\"");
+  for (size_t i = 0; i < size; i++) {
+    unsigned char c = (unsigned char)string[i];
+    if (c < ' ' || c == '"' || c == '\\' || c > '~')
+      attune__text_printf(out, "\\%03d", c);
+    else
+      attune__text_add(out, &string[i], 1);
+  }
+  attune__text_puts(out, "\"");
+}
+
+static void add_string(attune__text *out, const char *name, const char *value) {
+  attune__text_printf(out, "%s = ", name);
+  add_quoted(out, value, strlen(value));
+  attune__text_puts(out, ", ");
+}
+
+static void add_int(attune__text *out, const char *name, int64_t value) {
+  attune__text_printf(out, "%s = %lld, ", name, (long long)value);
+}
+
+static void add_bool(attune__text *out, const char *name, int value) {
+  attune__text_printf(out, "%s = %s, ", name, value ? "true" : "false");
+}
+
+/* ---- constants
+ * ------------------------------------------------------------------------------------- */
+
+static void add_constant(attune__text *out, const char *type, const char *name, const char *value,
+                         const char *note) {
+  attune__text_puts(out, "  {");
+  add_string(out, "type", type);
+  add_string(out, "name", name);
+  add_string(out, "value", value);
+  add_string(out, "note", note);
+  attune__text_puts(out, "},\n");
+}
+
+static void add_int_constant(attune__text *out, const char *name, int64_t value, const char *note) {
+  char text[24];
+  snprintf(text, sizeof text, "%lld", (long long)value);
+  add_constant(out, "int", name, text, note);
+}
+
+/* The nearest float, in decimals that read back to exactly it: 0.125f, 50.0f, 1e-05f. */
+static void add_float_constant(attune__text *out, const char *name, double value,
+                               const char *note) {
+  attune__text text = {0};
+  attune__text_number(&text, (double)(float)value);
+  if (!text.failed && !strpbrk(text.data, ".e")) attune__text_puts(&text, ".0");
+  attune__text_puts(&text, "f");
+  if (text.failed)
+    out->failed = 1;
+  else
+    add_constant(out, "float", name, text.data, note);
+  attune__text_free(&text);
+}
+
+static void add_pinned(attune__text *out, const attune_kernel *kernel) {
+  for (const param *p = params_of(kernel->variant.op); p->name; p++)
+    for (uint32_t i = 0; i < kernel->pins.count; i++) {
+      if (strcmp(kernel->pins.pin[i].name, p->name)) continue;
+      char note[120];
+      snprintf(note, sizeof note, "pinned: %s", p->note);
+      if (!strcmp(p->ctype, CUDA_F32))
+        add_float_constant(out, p->name, kernel->pins.pin[i].value, note);
+      else
+        add_int_constant(out, p->name, (int64_t)kernel->pins.pin[i].value, note);
+    }
+}
+
+static void add_constants(attune__text *out, const attune_kernel *kernel) {
+  attune__text_puts(out, "constants = {\n");
+#define X(type, field, letters, def, constant, text)                                               \
+  add_int_constant(out, constant, kernel->tile.field, text);
+  ATTUNE_TILE_FIELDS(X)
+#undef X
+  for (int i = 0; i < kernel->constant_count; i++)
+    add_int_constant(out, kernel->constant[i].name, kernel->constant[i].value,
+                     kernel->constant[i].note);
+  add_int_constant(out, "kThreads", kernel->recipe.threads, "threads per block");
+  add_int_constant(out, "kSmemBytes", kernel->ledger.bytes, "shared memory per block");
+  add_pinned(out, kernel);
+  attune__text_puts(out, "},\n");
+}
+
+/* ---- the other values
+ * ------------------------------------------------------------------------------ */
+
+static void add_variant(attune__text *out, const attune_kernel *kernel) {
+  const attune_variant *v = &kernel->variant;
+  char arch[ATTUNE_ARCH_MAX], suffix[2] = {attune__arch_suffix(v->arch), 0};
+  attune__arch_print(v->arch, 1, arch);
+  add_string(out, "name", kernel->name);
+  add_string(out, "op", attune__op_name(v->op));
+  add_string(out, "part", attune__part_suffix(v->op, v->part));
+  add_string(out, "family", attune__family_name(kernel->tile.family));
+  add_string(out, "mask", attune__mask_name(v->mask));
+  add_string(out, "align", attune__align_name(v->align));
+  add_int(out, "group", v->group);
+  attune__text_puts(out, "\narch = {");
+  add_string(out, "name", arch);
+  add_int(out, "cc", attune__arch_cc(v->arch));
+  add_string(out, "suffix", suffix);
+  attune__text_puts(out, "},\ndtype = {");
+  add_string(out, "q", attune__dtype_name(v->dtype_q));
+  add_string(out, "kv", attune__dtype_name(v->dtype_kv));
+  add_string(out, "out", attune__dtype_name(v->dtype_out));
+  attune__text_puts(out, "},\nd = {");
+  add_int(out, "qk", v->head_dim_qk);
+  add_int(out, "v", v->head_dim_v);
+  attune__text_puts(out, "},\nfeatures = {");
+#define X(name, bit, text, generated) add_bool(out, text, (v->features >> (bit)) & 1);
+  ATTUNE_FEATURES(X)
+#undef X
+  attune__text_puts(out, "},\n");
+}
+
+static void add_tile(attune__text *out, const attune_tile *tile) {
+  attune__text_puts(out, "tile = {");
+  add_string(out, "family", attune__family_name(tile->family));
+#define X(type, field, letters, def, constant, text) add_int(out, #field, tile->field);
+  ATTUNE_TILE_FIELDS(X)
+#undef X
+  attune__text_puts(out, "},\n");
+}
+
+static void add_params(attune__text *out, const attune_kernel *kernel) {
+  add_int(out, "param_bytes", kernel->recipe.param_bytes);
+  attune__text_puts(out, "params = {\n");
+  for (const param *p = params_of(kernel->variant.op); p->name; p++) {
+    attune__text_puts(out, "  {");
+    add_string(out, "ctype", p->ctype);
+    add_string(out, "name", p->name);
+    add_string(out, "note", p->note);
+    add_bool(out, "pinnable", p->pinnable);
+    add_bool(out, "pinned", is_pinned(&kernel->pins, p->name));
+    attune__text_puts(out, "},\n");
+  }
+  attune__text_puts(out, "},\n");
+}
+
+static void add_ledger(attune__text *out, const attune_ledger *ledger) {
+  add_int(out, "smem_bytes", ledger->bytes);
+  attune__text_puts(out, "ledger = {\n");
+  for (int i = 0; i < ledger->count; i++) {
+    const attune_piece *piece = &ledger->piece[i];
+    attune__text_puts(out, "  {");
+    add_string(out, "name", piece->name);
+    add_string(out, "ctype", piece->ctype);
+    add_int(out, "rows", piece->rows);
+    add_int(out, "columns", piece->columns);
+    add_int(out, "align", piece->align);
+    add_int(out, "offset", piece->offset);
+    add_int(out, "bytes", piece->bytes);
+    add_string(out, "note", piece->note);
+    attune__text_puts(out, "},\n");
+  }
+  attune__text_puts(out, "},\n");
+}
+
+static void add_sheet(attune__text *out, const attune_kernel *kernel,
+                      const attune_emit_options *options) {
+  attune__text sheet = {0};
+  attune__sheet(kernel, options, &sheet);
+  if (sheet.failed || !sheet.data) {
+    out->failed = 1;
+    return;
+  }
+  attune__text_puts(out, "sheet = {\n");
+  const char *line = sheet.data;
+  for (const char *end; (end = strchr(line, '\n')); line = end + 1) {
+    attune__text_puts(out, "  ");
+    add_quoted(out, line, (size_t)(end - line));
+    attune__text_puts(out, ",\n");
+  }
+  attune__text_puts(out, "},\n");
+  attune__text_free(&sheet);
+}
+
+void attune__emit_environment(const attune_kernel *kernel, const attune_emit_options *options,
+                              attune__text *out) {
+  attune__text_puts(out, "return {\n");
+  add_variant(out, kernel);
+  add_tile(out, &kernel->tile);
+  add_constants(out, kernel);
+  add_params(out, kernel);
+  add_ledger(out, &kernel->ledger);
+  add_sheet(out, kernel, options);
+  attune__text_puts(out, "}\n");
+}
+
+/* ---- emit
+ * ------------------------------------------------------------------------------------------ */
+
+/* What stands in the constants block must be what was pinned. */
+static attune_status check_pins(const attune_kernel *kernel) {
+  for (uint32_t i = 0; i < kernel->pins.count; i++) {
+    const char *name = kernel->pins.pin[i].name;
+    double value = kernel->pins.pin[i].value;
+    const param *p = params_of(kernel->variant.op);
+    while (p->name && (!p->pinnable || strcmp(p->name, name))) p++;
+    if (!p->name)
+      return attune_fail(ATTUNE_INVALID, "pin %s: %s has no such scalar to pin", name,
+                         attune__op_name(kernel->variant.op));
+    int is_float = !strcmp(p->ctype, CUDA_F32);
+    if (is_float ? !(fabs(value) <= FLT_MAX) : value != (double)(int32_t)value)
+      return attune_fail(ATTUNE_INVALID, "pin %s: the value is not %s", name,
+                         is_float ? "a finite number" : "a 32-bit integer");
+  }
+  return ATTUNE_OK;
+}
+
+attune_status attune__emit(const attune_kernel *kernel, const attune_emit_options *options,
+                           attune__text *out) {
+  static const attune_emit_options plain = {0};
+  if (!options) options = &plain;
+  attune_template_job job = {
+      .op = kernel->variant.op, .root = kernel->template_path, .lines = options->lines};
+  attune_status status = check_pins(kernel);
+  if (status == ATTUNE_OK) status = attune__template_files(&job.files, &job.count);
+  if (status != ATTUNE_OK) return status;
+  attune__text environment = {0};
+  attune__emit_environment(kernel, options, &environment);
+  job.environment = environment.data;
+  if (environment.failed)
+    status = attune_fail(ATTUNE_NO_MEMORY, "the environment of %s", kernel->name);
+  else
+    status = attune__template_expand(&job, out);
+  attune__text_free(&environment);
+  return status;
+}

@@ -1,0 +1,171 @@
+/* sheet.c - the data sheet at the head of a kernel.
+ *
+ * Input: a kernel, and what the compiler made of it when that is known. Output: lines for a person:
+ * what it is, the spec line that makes it again, its tile, the ledger of its shared memory, the
+ * bytes it moves for a stated shape, registers and spills. All numbers are the planner's; nothing
+ * is computed here. */
+#include "spec.h"
+#include "template.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char *op_text(int op) {
+  switch (op) {
+#define X(name, id, text, doc)                                                                     \
+  case id:                                                                                         \
+    return doc;
+    ATTUNE_OPS(X)
+#undef X
+  }
+  return "";
+}
+
+static const char *part_text(int op, int part) {
+#define X(op_name, index, suffix, text)                                                            \
+  if (op == ATTUNE_OP_##op_name && part == (index)) return text;
+  ATTUNE_PARTS(X)
+#undef X
+  return "";
+}
+
+static const char *grid_text(uint32_t grid) {
+  switch (grid) {
+#define X(name, id, text, doc)                                                                     \
+  case id:                                                                                         \
+    return doc;
+    ATTUNE_GRIDS(X)
+#undef X
+  }
+  return "";
+}
+
+static void add_tile(const attune_kernel *kernel, attune__text *out) {
+  const char *separator = " ";
+  attune__text_printf(out, "tile    family %s:", attune__family_name(kernel->tile.family));
+#define X(type, field, letters, def, constant, text)                                               \
+  if (kernel->tile.field != (def)) {                                                               \
+    attune__text_printf(out, "%s" #field " %d", separator, kernel->tile.field);                    \
+    separator = ", ";                                                                              \
+  }
+  ATTUNE_TILE_FIELDS(X)
+#undef X
+  attune__text_puts(out, "\n");
+}
+
+static void add_launch(const attune_kernel *kernel, attune__text *out) {
+  const attune_recipe *recipe = &kernel->recipe;
+  attune__text_printf(out, "launch  %u threads a block, ", recipe->threads);
+  attune__text_grouped(out, recipe->smem_bytes);
+  attune__text_printf(out, " bytes of dynamic shared memory; blocks: %s\n",
+                      grid_text(recipe->grid));
+}
+
+/* A right-aligned number with its thousands grouped. */
+static void add_number(uint64_t value, int width, attune__text *out) {
+  attune__text digits = {0};
+  attune__text_grouped(&digits, value);
+  if (digits.failed) {
+    out->failed = 1;
+    return;
+  }
+  attune__text_printf(out, "%*s", width, digits.data);
+  attune__text_free(&digits);
+}
+
+static void add_ledger(const attune_ledger *ledger, attune__text *out) {
+  attune__text_printf(out, "\n%-26s%12s%12s\n", "shared memory", "offset", "bytes");
+  for (int i = 0; i < ledger->count; i++) {
+    const attune_piece *piece = &ledger->piece[i];
+    char shape[48];
+    snprintf(shape, sizeof shape, "%s [%u][%u]", piece->ctype, piece->rows, piece->columns);
+    attune__text_printf(out, "  %-4s %-19s", piece->name, shape);
+    add_number(piece->offset, 12, out);
+    add_number(piece->bytes, 12, out);
+    attune__text_printf(out, "  %s\n", piece->note);
+  }
+  attune__text_printf(out, "  %-24s%12s", "total", "");
+  add_number(ledger->bytes, 12, out);
+  attune__text_puts(out, "\n");
+}
+
+/* A shape that the planner would plan for; pinned bounds are the kernel's own. */
+static attune_shape stated_shape(const attune_kernel *kernel) {
+  attune_shape shape = attune__plan_shape(ATTUNE_CLASS_ANY);
+  for (uint32_t i = 0; i < kernel->pins.count; i++) {
+    const char *name = kernel->pins.pin[i].name;
+    int64_t value = (int64_t)kernel->pins.pin[i].value;
+    if (!strcmp(name, "batch")) shape.batch = value;
+    if (!strcmp(name, "heads_q")) shape.heads_q = value;
+    if (!strcmp(name, "heads_kv")) shape.heads_kv = value;
+    if (!strcmp(name, "len_q")) shape.len_q = value;
+    if (!strcmp(name, "len_k")) shape.len_k = value;
+    if (!strcmp(name, "window_left")) shape.window_left = value;
+    if (!strcmp(name, "window_right")) shape.window_right = value;
+  }
+  return shape;
+}
+
+static void add_shape(const attune_kernel *kernel, const attune_shape *s, attune__text *out) {
+  attune__text_printf(
+      out, "\nbytes moved at batch %lld, heads_q %lld, heads_kv %lld, len_q %lld, len_k %lld",
+      (long long)s->batch, (long long)s->heads_q, (long long)s->heads_kv, (long long)s->len_q,
+      (long long)s->len_k);
+  if (attune__mask_has_lower(kernel->variant.mask))
+    attune__text_printf(out, ", window %lld left, %lld right", (long long)s->window_left,
+                        (long long)s->window_right);
+  attune__text_puts(out, "\n");
+}
+
+/* Requested: by each block, summed. Compulsory: each distinct byte once. */
+static void add_traffic(const attune_kernel *kernel, attune__text *out) {
+  const attune_variant *v = &kernel->variant;
+  const attune_model *model = attune__model(v->op, v->part, kernel->tile.family);
+  if (!model) return;
+  attune_shape shape = stated_shape(kernel);
+  attune_traffic traffic;
+  model->traffic(v, &kernel->tile, &shape, &traffic);
+  add_shape(kernel, &shape, out);
+  attune__text_printf(out, "  %-8s%16s%16s%16s%16s\n", "", "read, requested", "compulsory",
+                      "write, requested", "compulsory");
+  for (int i = 0; i < traffic.count; i++) {
+    const attune_traffic_row *row = &traffic.row[i];
+    attune__text_printf(out, "  %-8s", row->tensor);
+    add_number((uint64_t)row->requested_read, 16, out);
+    add_number((uint64_t)row->compulsory_read, 16, out);
+    add_number((uint64_t)row->requested_write, 16, out);
+    add_number((uint64_t)row->compulsory_write, 16, out);
+    attune__text_puts(out, "\n");
+  }
+  attune__text_puts(out, "  total: ");
+  attune__text_grouped(out, (uint64_t)traffic.requested);
+  attune__text_puts(out, " requested, ");
+  attune__text_grouped(out, (uint64_t)traffic.compulsory);
+  attune__text_puts(out, " compulsory\n");
+}
+
+static void add_facts(const attune_emit_options *options, attune__text *out) {
+  const attune_facts *facts = options->facts;
+  if (!facts) return;
+  attune__text_printf(out, "\ncompiled  %u registers a thread, %u bytes spilled, %u bytes of stack",
+                      facts->registers, facts->spill_bytes, facts->stack_bytes);
+  if (options->compiler) attune__text_printf(out, ", by %s", options->compiler);
+  attune__text_puts(out, "\n");
+}
+
+void attune__sheet(const attune_kernel *kernel, const attune_emit_options *options,
+                   attune__text *out) {
+  const attune_variant *v = &kernel->variant;
+  attune__text_printf(out, "%s\n\n", kernel->name);
+  attune__text_printf(out, "%s: %s\n", op_text(v->op), part_text(v->op, v->part));
+  attune__text_printf(out, "made by attune %s from templates/%s\n\n", attune_version(),
+                      kernel->template_path);
+  attune__text_puts(out, "spec    ");
+  attune__spec_line(v, &kernel->pins, &kernel->tile, out);
+  attune__text_puts(out, "\n");
+  add_tile(kernel, out);
+  add_launch(kernel, out);
+  if (kernel->ledger.count) add_ledger(&kernel->ledger, out);
+  add_traffic(kernel, out);
+  add_facts(options, out);
+}
