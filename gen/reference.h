@@ -1,7 +1,10 @@
 /* reference.h - attention in float64 on the host, and the same attention with a dtype's rounding
  * points: what every kernel is compared with. Threaded over (batch, head).
  *
- * Inputs are floats that already hold rounded values, laid out [batch, heads, seq, dim], dense. */
+ * Inputs are floats that already hold rounded values, laid out [batch, heads, seq, dim], dense.
+ * Keys that a row does not see are never touched by its arithmetic, so they may hold NaN; a row
+ * that sees a NaN gets NaN; a row that sees no key gets O = 0 and LSE = -inf. The result does not
+ * depend on the number of threads. */
 #ifndef ATTUNE_REFERENCE_H
 #define ATTUNE_REFERENCE_H
 
@@ -11,16 +14,23 @@ typedef struct attune_reference_problem {
   attune_variant variant;
   attune_shape shape;
   double scale;
-  const float *q, *k, *v;    /* [batch, heads, len, dim] */
-  const int32_t *seqused_k;  /* host, may be NULL */
+  const float *q, *k, *v;   /* [batch, heads, len, dim] */
+  const int32_t *seqused_k; /* host, may be NULL */
+  int threads;              /* 0: all cores */
 } attune_reference_problem;
 
-/* o [batch, heads_q, len_q, head_dim_v] and lse [batch, heads_q, len_q] (may be NULL) in double. */
-void attune__reference(const attune_reference_problem *p, double *o, double *lse);
+/* o [batch, heads_q, len_q, head_dim_v] and lse [batch, heads_q, len_q] (may be NULL) in double.
+ * ATTUNE_NO_MEMORY. */
+attune_status attune__reference(const attune_reference_problem *p, double *o, double *lse);
 /* Standard attention in the variant's dtypes. Rounding points, in order: S = Q K^T summed in float,
  * scaled in float, rounded to dtype_q; softmax in float; P rounded to dtype_q; O summed in float,
  * rounded to dtype_out. LSE from the rounded S, in float. */
-void attune__reference_rounded(const attune_reference_problem *p, double *o, double *lse);
+attune_status attune__reference_rounded(const attune_reference_problem *p, double *o, double *lse);
+/* Keys in use of a sequence. */
+int64_t attune__keys_used(const attune_shape *shape, const int32_t *seqused_k, int64_t batch);
+/* The keys that row i of the sequence sees, as a half-open range. */
+void attune__keys_seen(const attune_variant *variant, const attune_shape *shape, int64_t used,
+                       int64_t i, int64_t *begin, int64_t *end);
 
 /* Rounding to a dtype and its bits, round to nearest even. */
 float attune__round(int dtype, float x);
