@@ -57,8 +57,8 @@ static void add_launch(const attune_kernel *kernel, attune__text *out) {
   const attune_recipe *recipe = &kernel->recipe;
   attune__text_printf(out, "launch  %u threads a block, ", recipe->threads);
   attune__text_grouped(out, recipe->smem_bytes);
-  attune__text_printf(out, " bytes of dynamic shared memory; blocks: %s\n",
-                      grid_text(recipe->grid));
+  attune__text_puts(out, " bytes of shared memory\n");
+  attune__text_printf(out, "grid    %s\n", grid_text(recipe->grid));
 }
 
 /* A right-aligned number with its thousands grouped. */
@@ -107,13 +107,21 @@ static attune_shape stated_shape(const attune_kernel *kernel) {
 }
 
 static void add_shape(const attune_kernel *kernel, const attune_shape *s, attune__text *out) {
-  attune__text_printf(
-      out, "\nbytes moved at batch %lld, heads_q %lld, heads_kv %lld, len_q %lld, len_k %lld",
-      (long long)s->batch, (long long)s->heads_q, (long long)s->heads_kv, (long long)s->len_q,
-      (long long)s->len_k);
+  attune__text_printf(out, "\nfor batch %lld, heads_q %lld, heads_kv %lld, len_q %lld, len_k %lld",
+                      (long long)s->batch, (long long)s->heads_q, (long long)s->heads_kv,
+                      (long long)s->len_q, (long long)s->len_k);
   if (attune__mask_has_lower(kernel->variant.mask))
-    attune__text_printf(out, ", window %lld left, %lld right", (long long)s->window_left,
+    attune__text_printf(out, ", window_left %lld, window_right %lld", (long long)s->window_left,
                         (long long)s->window_right);
+  attune__text_puts(out, ":\n");
+}
+
+static void add_bytes(const char *tensor, const char *verb, double requested, double compulsory,
+                      attune__text *out) {
+  if (requested == 0 && compulsory == 0) return;
+  attune__text_printf(out, "  %-4s %-7s", tensor, verb);
+  add_number((uint64_t)requested, 18, out);
+  add_number((uint64_t)compulsory, 18, out);
   attune__text_puts(out, "\n");
 }
 
@@ -126,22 +134,13 @@ static void add_traffic(const attune_kernel *kernel, attune__text *out) {
   attune_traffic traffic;
   model->traffic(v, &kernel->tile, &shape, &traffic);
   add_shape(kernel, &shape, out);
-  attune__text_printf(out, "  %-8s%16s%16s%16s%16s\n", "", "read, requested", "compulsory",
-                      "write, requested", "compulsory");
+  attune__text_printf(out, "%-14s%18s%18s\n", "bytes moved", "requested", "compulsory");
   for (int i = 0; i < traffic.count; i++) {
     const attune_traffic_row *row = &traffic.row[i];
-    attune__text_printf(out, "  %-8s", row->tensor);
-    add_number((uint64_t)row->requested_read, 16, out);
-    add_number((uint64_t)row->compulsory_read, 16, out);
-    add_number((uint64_t)row->requested_write, 16, out);
-    add_number((uint64_t)row->compulsory_write, 16, out);
-    attune__text_puts(out, "\n");
+    add_bytes(row->tensor, "read", row->requested_read, row->compulsory_read, out);
+    add_bytes(row->tensor, "written", row->requested_write, row->compulsory_write, out);
   }
-  attune__text_puts(out, "  total: ");
-  attune__text_grouped(out, (uint64_t)traffic.requested);
-  attune__text_puts(out, " requested, ");
-  attune__text_grouped(out, (uint64_t)traffic.compulsory);
-  attune__text_puts(out, " compulsory\n");
+  add_bytes("all", "", traffic.requested, traffic.compulsory, out);
 }
 
 static void add_facts(const attune_emit_options *options, attune__text *out) {

@@ -34,7 +34,7 @@ static_assert(sizeof(Params) == $(param_bytes), "struct Params and its C twin di
 struct Smem {
 //@   for _, piece in ipairs(ledger) do
 //@     local type = string.format("alignas(%d) %s", piece.align, piece.ctype)
-  $(noted(string.format("%s %s[%d][%d];", type, piece.name, piece.rows, piece.columns), 36, piece.note))
+  $(noted(string.format("%s %s[%d][%d];", type, piece.name, piece.rows, piece.columns), 32, piece.note))
 //@   end
 };
 static_assert(sizeof(Smem) == kSmemBytes, "struct Smem and the ledger differ");
