@@ -7,10 +7,12 @@
  *   abi 1
  *   made-by attune 0.1.0, nvrtc 13.0.88
  *   kernel <name> <sha256 of the entry file>
- *   row <variant> <class> <corner or -> <kernel> [<kernel> ...]
  *   pin _x<8 hex> <name>=<value> ...
+ *   row <variant> <class> <corner or -> <kernel> [<kernel> ...]
  *
- * A reader refuses a version or line it does not know: a set is never half understood. */
+ * The first three lines stand in this order, the others in the order of their bytes; one space
+ * between words. A reader refuses a version or line it does not know: a set is never half
+ * understood. */
 #ifndef ATTUNE_SET_H
 #define ATTUNE_SET_H
 
@@ -40,14 +42,24 @@ typedef struct attune__set {
   int pinset_count;
 } attune__set;
 
-/* Reads and checks DIR/manifest: names parse, rows point at kernels, no duplicates. */
+/* Reads and checks DIR/manifest: names parse, rows point at their own variant's kernels, pinned
+ * names have their pins, no duplicates. ATTUNE_BAD_FILE: "DIR/manifest:LINE: ...". */
 attune_status attune__set_read(const char *path, attune__set *out);
 void attune__set_free(attune__set *set);
-/* Sorts and publishes the manifest (entries are written by the caller first). */
-attune_status attune__set_write(attune__set *set);
+/* Publishes the manifest, sorted, into set->path, which is made if need be (entries are written by
+ * the caller first). ATTUNE_INVALID for a set that attune__set_read would refuse. */
+attune_status attune__set_write(const attune__set *set);
 /* Reads one kernel's entry file and checks it against the manifest's digest and name; *bytes is
  * malloc'ed and entry points into it. */
 attune_status attune__set_entry(const attune__set *set, int kernel, void **bytes,
                                 attune_entry *entry);
+/* DIR/<kernel name>.entry, malloc'ed; NULL without memory. */
+char *attune__set_entry_path(const char *set_path, const char *kernel_name);
+
+/* The manifest's text and back (manifest.c). print: malloc'ed, NUL-terminated. parse fills all but
+ * path; `where` is the file's name for messages; free the set in either case. */
+attune_status attune__manifest_print(const attune__set *set, char **out, size_t *out_bytes);
+attune_status attune__manifest_parse(const char *text, size_t size, const char *where,
+                                     attune__set *out);
 
 #endif
