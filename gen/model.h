@@ -16,7 +16,8 @@ typedef struct attune_shape {
 /* Bytes between device memory and the chip. requested: what each block loads and stores, summed
  * (the article's count for tiled kernels); compulsory: each distinct byte once. */
 typedef struct attune_traffic_row {
-  const char *tensor; /* "Q" "K" "V" "O" "LSE" "S" */
+  const char *tensor;  /* "Q" "K" "V" "O" "LSE" "S" "P" */
+  const char *formula; /* of requested, in elements: "batch * heads_q * len_q * head_dim_qk" */
   double requested_read, requested_write, compulsory_read, compulsory_write;
 } attune_traffic_row;
 enum { ATTUNE_MAX_TENSORS = 8 };
@@ -89,9 +90,9 @@ void attune__mask_blocks(const attune_variant *variant, const attune_shape *shap
                          int64_t block_n, attune_mask_sums *out);
 
 /* For models: one tensor's bytes, appended and added to the sums; rows over batch and heads. */
-void attune__traffic_read(attune_traffic *traffic, const char *tensor, double row_bytes,
-                          double requested_rows, double compulsory_rows);
-void attune__traffic_write(attune_traffic *traffic, const char *tensor, double row_bytes,
-                           double rows);
+void attune__traffic_read(attune_traffic *traffic, const char *tensor, const char *formula,
+                          double row_bytes, double requested_rows, double compulsory_rows);
+void attune__traffic_write(attune_traffic *traffic, const char *tensor, const char *formula,
+                           double row_bytes, double rows);
 
 #endif

@@ -46,11 +46,15 @@ static void traffic(const attune_variant *v, const attune_tile *t, const attune_
   attune__mask_range(v, s, 0, s->len_q, &begin, &end);
   double requested = heads * (double)sums.keys, distinct = kv_heads * (double)(end - begin);
   *out = (attune_traffic){0};
-  attune__traffic_read(out, "Q", v->head_dim_qk * attune__dtype_bytes(v->dtype_q), rows, rows);
-  attune__traffic_read(out, "K", v->head_dim_qk * kv_bytes, requested, distinct);
-  attune__traffic_read(out, "V", v->head_dim_v * kv_bytes, requested, distinct);
-  attune__traffic_write(out, "O", v->head_dim_v * attune__dtype_bytes(v->dtype_out), rows);
-  attune__traffic_write(out, "LSE", 4, rows);
+  attune__traffic_read(out, "Q", "batch * heads_q * len_q * head_dim_qk",
+                       v->head_dim_qk * attune__dtype_bytes(v->dtype_q), rows, rows);
+  attune__traffic_read(out, "K", "batch * heads_q * keys * head_dim_qk", v->head_dim_qk * kv_bytes,
+                       requested, distinct);
+  attune__traffic_read(out, "V", "batch * heads_q * keys * head_dim_v", v->head_dim_v * kv_bytes,
+                       requested, distinct);
+  attune__traffic_write(out, "O", "batch * heads_q * len_q * head_dim_v",
+                        v->head_dim_v * attune__dtype_bytes(v->dtype_out), rows);
+  attune__traffic_write(out, "LSE", "batch * heads_q * len_q", 4, rows);
 }
 
 static void cost(const attune_variant *v, const attune_tile *t, const attune_board *b,

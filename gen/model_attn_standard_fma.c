@@ -59,10 +59,11 @@ static void qk_traffic(const attune_variant *v, const attune_tile *t, const attu
   double tiles_n = tiles(s->len_k, t->block_n), tiles_m = tiles(s->len_q, t->block_m);
   double row_bytes = v->head_dim_qk * 4.0;
   *out = (attune_traffic){0};
-  attune__traffic_read(out, "Q", row_bytes, rows * tiles_n, tiles_n > 0 ? rows : 0);
-  attune__traffic_read(out, "K", row_bytes, query_heads(s) * keys * tiles_m,
-                       tiles_m > 0 ? key_heads(s) * keys : 0);
-  attune__traffic_write(out, "S", 4, rows * keys);
+  attune__traffic_read(out, "Q", "batch * heads_q * len_q * tiles_n * head_dim_qk", row_bytes,
+                       rows * tiles_n, tiles_n > 0 ? rows : 0);
+  attune__traffic_read(out, "K", "batch * heads_q * len_k * tiles_m * head_dim_qk", row_bytes,
+                       query_heads(s) * keys * tiles_m, tiles_m > 0 ? key_heads(s) * keys : 0);
+  attune__traffic_write(out, "S", "batch * heads_q * len_q * len_k", 4, rows * keys);
 }
 
 static void qk_cost(const attune_variant *v, const attune_tile *t, const attune_board *b,
@@ -142,9 +143,9 @@ static void softmax_traffic(const attune_variant *v, const attune_tile *t, const
   (void)t;
   double pairs = query_heads(s) * attune__mask_pairs(v, s), rows = query_rows(s);
   *out = (attune_traffic){0};
-  attune__traffic_read(out, "S", 4, 2 * pairs, pairs);
-  attune__traffic_write(out, "P", 4, rows * (double)s->len_k);
-  attune__traffic_write(out, "LSE", 4, rows);
+  attune__traffic_read(out, "S", "batch * heads_q * 2 * pairs", 4, 2 * pairs, pairs);
+  attune__traffic_write(out, "P", "batch * heads_q * len_q * len_k", 4, rows * (double)s->len_k);
+  attune__traffic_write(out, "LSE", "batch * heads_q * len_q", 4, rows);
 }
 
 /* A pass over a row takes 32 keys a time: about 10 instructions with the online maximum and two ex2
@@ -208,10 +209,11 @@ static void pv_traffic(const attune_variant *v, const attune_tile *t, const attu
   attune__mask_range(v, s, 0, s->len_q, &begin, &end);
   double scores = query_heads(s) * (double)sums.pairs, row_bytes = v->head_dim_v * 4.0;
   *out = (attune_traffic){0};
-  attune__traffic_read(out, "P", 4, scores, scores);
-  attune__traffic_read(out, "V", row_bytes, query_heads(s) * (double)sums.keys,
-                       key_heads(s) * (double)(end - begin));
-  attune__traffic_write(out, "O", row_bytes, query_rows(s));
+  attune__traffic_read(out, "P", "batch * heads_q * (rows * keys of each block)", 4, scores,
+                       scores);
+  attune__traffic_read(out, "V", "batch * heads_q * keys * head_dim_v", row_bytes,
+                       query_heads(s) * (double)sums.keys, key_heads(s) * (double)(end - begin));
+  attune__traffic_write(out, "O", "batch * heads_q * len_q * head_dim_v", row_bytes, query_rows(s));
 }
 
 static void pv_cost(const attune_variant *v, const attune_tile *t, const attune_board *b,

@@ -7,16 +7,18 @@ static void add(attune_traffic *traffic, attune_traffic_row row) {
   traffic->compulsory += row.compulsory_read + row.compulsory_write;
 }
 
-void attune__traffic_read(attune_traffic *traffic, const char *tensor, double row_bytes,
-                          double requested_rows, double compulsory_rows) {
+void attune__traffic_read(attune_traffic *traffic, const char *tensor, const char *formula,
+                          double row_bytes, double requested_rows, double compulsory_rows) {
   add(traffic, (attune_traffic_row){.tensor = tensor,
+                                    .formula = formula,
                                     .requested_read = requested_rows * row_bytes,
                                     .compulsory_read = compulsory_rows * row_bytes});
 }
 
-void attune__traffic_write(attune_traffic *traffic, const char *tensor, double row_bytes,
-                           double rows) {
+void attune__traffic_write(attune_traffic *traffic, const char *tensor, const char *formula,
+                           double row_bytes, double rows) {
   add(traffic, (attune_traffic_row){.tensor = tensor,
+                                    .formula = formula,
                                     .requested_write = rows * row_bytes,
                                     .compulsory_write = rows * row_bytes});
 }
