@@ -37,19 +37,26 @@ typedef struct attune__part {
   attune__function *function;
 } attune__part;
 
-/* Checks args against the variant (lengths, heads, corner, alignment, pins) and fills the block. */
+/* Whether this runtime can launch the entry: ABI, block size, threads and rules agree with what
+ * it knows. ATTUNE_BAD_FILE says what does not. */
+attune_status attune__recipe_check(const attune_entry *entry);
+
+/* Checks args against the variant (lengths, heads, corner, alignment) and fills the block. Tensors
+ * are not looked at when there is no row to compute; scores is the caller's workspace. */
 attune_status attune__params_fill(const attune_variant *variant, attune_corner spec_corner,
                                   const attune_attn_args *args, attune_params_attn_standard *out);
 /* Pins compiled into a part must equal the block's values. */
 attune_status attune__params_check_pins(const attune_pinset *pins, int op,
                                         const attune_params_attn_standard *params);
-/* Blocks of a launch; ATTUNE_INVALID over 2^31 - 1. */
+/* Blocks of a launch, 0 when there is nothing to do; ATTUNE_INVALID over 2^31 - 1. */
 attune_status attune__grid(const attune_recipe *recipe, const attune_params_attn_standard *params,
                            uint32_t *blocks);
-/* Bytes by workspace rule. */
+/* Elements from one row of S to the next: rows stay 16-byte aligned in every dtype. */
+static inline int64_t attune__scores_pitch(int64_t len_k) { return (len_k + 7) / 8 * 8; }
+/* Bytes by workspace rule; SIZE_MAX when they do not fit a size_t. */
 size_t attune__workspace_bytes(uint32_t rule, int dtype, int64_t batch, int64_t heads_q,
                                int64_t len_q, int64_t len_k);
-/* Launches the parts in order. */
+/* Launches the parts in order; nothing when no row is asked for. ATTUNE_WORKSPACE: too small. */
 attune_status attune__launch(attune__device *device, const attune__part *parts, int count,
                              const attune_variant *variant, attune_corner spec_corner,
                              const attune_attn_args *args, void *stream);
