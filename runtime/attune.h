@@ -5,19 +5,19 @@
  *
  *   level 1   attune_open, attune_open_set, attune_launch_problem, attune_close
  *   level 2   attune_find / attune_prepare once, attune_launch often: nothing but the launch
- *   level 3   attune_supports, attune_info, attune_each, attune_on_miss, attune_on_message
+ *   level 3   attune_supports, attune_info, attune_each, attune_on_miss; attune_alloc and its like
  *
  * Rules that hold for every call:
- *   - Returns a status; ATTUNE_OK is 0. attune_error() then says what was wanted, what was found and
- *     what would work. The library never prints, exits or aborts.
+ *   - Returns a status; ATTUNE_OK is 0. attune_error() then says what was wanted, what was found
+ * and what would work. The library never prints, exits or aborts.
  *   - Structs that callers fill begin with their size, so that they can grow: zero them, then set
  *     .size = sizeof the struct (attune_*_init() do both). Fields left 0 mean "default".
  *   - Shapes are [batch, seq, head, dim] with the dim stride 1 and the other three strides in
  *     elements, so BSHD, BHSD and views of them are all the same call. Stride 0 is legal on inputs.
  *   - Consecutive query heads share a key/value head: kv head = q head / (heads_q / heads_kv).
  *   - LSE is the natural logarithm, fp32. A row that sees no key gives O = 0 and LSE = -inf.
- *   - Thread rule: attune_open and attune_close by one thread; everything else on a context from any
- *     thread at any time. Programs live until their context is closed.
+ *   - Thread rule: attune_open and attune_close by one thread; everything else on a context from
+ * any thread at any time. Programs live until their context is closed.
  */
 #ifndef ATTUNE_H
 #define ATTUNE_H
@@ -36,7 +36,7 @@ extern "C" {
 #define ATTUNE_VERSION_MAJOR 0
 #define ATTUNE_VERSION_MINOR 1
 #define ATTUNE_VERSION_PATCH 0
-#define ATTUNE_VERSION_TEXT "0.1.0"
+#define ATTUNE_VERSION_TEXT  "0.1.0"
 
 #if defined(__GNUC__)
 #define ATTUNE_API __attribute__((visibility("default")))
@@ -127,18 +127,18 @@ typedef struct attune_pin {
 /* What to compute. The first part chooses the kernel, the shape chooses among its tiles and is
  * never compiled in. */
 typedef struct attune_problem {
-  size_t size;             /* sizeof(attune_problem) */
-  attune_op op;            /* required */
-  attune_dtype dtype_q;    /* required: elements of Q */
-  attune_dtype dtype_kv;   /* elements of K and V; 0: like Q */
-  attune_dtype dtype_out;  /* elements of O; 0: like Q */
-  int32_t head_dim_qk;     /* required: elements of a row of Q and K */
-  int32_t head_dim_v;      /* elements of a row of V and O; 0: like head_dim_qk */
-  attune_mask mask;        /* 0: none */
-  attune_align align;      /* 0: 16-byte rows */
-  uint32_t features;       /* bits of attune_feature */
-  int32_t group;           /* query heads packed as rows of one tile; 0: 1 */
-  const attune_pin *pins;  /* pin_count of them; borrowed for the call */
+  size_t size;            /* sizeof(attune_problem) */
+  attune_op op;           /* required */
+  attune_dtype dtype_q;   /* required: elements of Q */
+  attune_dtype dtype_kv;  /* elements of K and V; 0: like Q */
+  attune_dtype dtype_out; /* elements of O; 0: like Q */
+  int32_t head_dim_qk;    /* required: elements of a row of Q and K */
+  int32_t head_dim_v;     /* elements of a row of V and O; 0: like head_dim_qk */
+  attune_mask mask;       /* 0: none */
+  attune_align align;     /* 0: 16-byte rows */
+  uint32_t features;      /* bits of attune_feature */
+  int32_t group;          /* query heads packed as rows of one tile; 0: 1 */
+  const attune_pin *pins; /* pin_count of them; borrowed for the call */
   uint32_t pin_count;
   /* shape */
   int32_t batch, heads_q, heads_kv, len_q, len_k; /* 0 .. 2^29 - 1 */
@@ -156,7 +156,8 @@ typedef struct attune_tensor {
 /* Strides of the two usual dense layouts, for convenience. */
 static inline attune_tensor attune_bshd(void *data, int64_t seq, int64_t heads, int64_t dim) {
   attune_tensor t;
-  t.data = data, t.stride_batch = seq * heads * dim, t.stride_seq = heads * dim, t.stride_head = dim;
+  t.data = data, t.stride_batch = seq * heads * dim, t.stride_seq = heads * dim,
+  t.stride_head = dim;
   return t;
 }
 static inline attune_tensor attune_bhsd(void *data, int64_t seq, int64_t heads, int64_t dim) {
@@ -169,23 +170,23 @@ enum { ATTUNE_DEFAULT_SCALE = 1 }; /* flag: scale = 1 / sqrt(head_dim_qk), .scal
 
 /* Arguments of attn_fwd and attn_standard. Pointers are device pointers. */
 typedef struct attune_attn_args {
-  size_t size;            /* sizeof(attune_attn_args) */
-  attune_tensor q;        /* [batch, len_q, heads_q, head_dim_qk] */
-  attune_tensor k;        /* [batch, len_k, heads_kv, head_dim_qk]; may hold NaN where masked */
-  attune_tensor v;        /* [batch, len_k, heads_kv, head_dim_v]; may hold NaN where no row of the
-                             sequence sees it */
-  attune_tensor o;        /* [batch, len_q, heads_q, head_dim_v], every element is written */
-  float *lse;             /* [batch, heads_q, len_q], natural log; NULL: not wanted */
+  size_t size;     /* sizeof(attune_attn_args) */
+  attune_tensor q; /* [batch, len_q, heads_q, head_dim_qk] */
+  attune_tensor k; /* [batch, len_k, heads_kv, head_dim_qk]; may hold NaN where masked */
+  attune_tensor v; /* [batch, len_k, heads_kv, head_dim_v]; may hold NaN where no row of the
+                      sequence sees it */
+  attune_tensor o; /* [batch, len_q, heads_q, head_dim_v], every element is written */
+  float *lse;      /* [batch, heads_q, len_q], natural log; NULL: not wanted */
   int64_t lse_stride_batch, lse_stride_head, lse_stride_seq; /* in floats */
   const int32_t *seqused_k; /* [batch] on the device, keys in use, 0 .. len_k; NULL: len_k */
   int32_t batch, heads_q, heads_kv, len_q, len_k;
-  float scale;            /* any finite number: 0 and negative are legal */
-  uint32_t flags;         /* ATTUNE_DEFAULT_SCALE */
-  attune_corner corner;   /* for masks; required unless len_q == len_k and no seqused_k, or the set's
-                             spec named one. With seqused_k the diagonal follows the used length */
-  int32_t window_left;    /* mask window: keys kept left of the diagonal, inclusive; -1: all */
-  int32_t window_right;   /* mask window: keys kept right of the diagonal, inclusive; -1: all */
-  void *workspace;        /* attune_workspace() bytes, 256-byte aligned; NULL when that is 0 */
+  float scale;          /* any finite number: 0 and negative are legal */
+  uint32_t flags;       /* ATTUNE_DEFAULT_SCALE */
+  attune_corner corner; /* for masks; required unless len_q == len_k and no seqused_k, or the set's
+                           spec named one. With seqused_k the diagonal follows the used length */
+  int32_t window_left;  /* mask window: keys kept left of the diagonal, inclusive; -1: all */
+  int32_t window_right; /* mask window: keys kept right of the diagonal, inclusive; -1: all */
+  void *workspace;      /* attune_workspace() bytes, 256-byte aligned; NULL when that is 0 */
   size_t workspace_bytes;
 } attune_attn_args;
 ATTUNE__INIT(attune_attn_args)
@@ -196,10 +197,10 @@ typedef struct attune_context attune_context; /* one device, its sets and its lo
 typedef struct attune_program attune_program; /* what a lookup returns: launches in order */
 
 typedef struct attune_options {
-  size_t size;        /* sizeof(attune_options) */
-  int32_t device;     /* CUDA device ordinal; 0 is the first */
-  const char *arch;   /* NULL: the device's own. "sm_90a": look up for that arch, without a device if
-                         there is none (then nothing can be launched) */
+  size_t size;      /* sizeof(attune_options) */
+  int32_t device;   /* CUDA device ordinal; 0 is the first */
+  const char *arch; /* NULL: the device's own. "sm_90a": look up for that arch, without a device if
+                       there is none (then nothing can be launched) */
   attune_message_fn message; /* may be NULL */
   void *message_user;
 } attune_options;
@@ -219,24 +220,28 @@ ATTUNE_API const char *attune_context_device(const attune_context *context);
 
 /* ---- lookup and launch --------------------------------------------------------------------- */
 
-/* Looks the problem up in memory. Never compiles, loads, locks or allocates: about 20 ns.
- * ATTUNE_NOT_FOUND: attune_error() names the field that caused the miss. The program may still be
- * unloaded: attune_launch then says ATTUNE_BUSY until attune_prepare was called. */
+/* Looks the problem up in memory. Never compiles, loads, locks or allocates: about 20 ns (with pins
+ * about a microsecond, they are digested). ATTUNE_NOT_FOUND: attune_error() names the field that
+ * caused the miss. The program may still be unloaded: attune_launch then says ATTUNE_BUSY until
+ * attune_prepare was called. */
 ATTUNE_API attune_status attune_find(attune_context *context, const attune_problem *problem,
                                      attune_program **out);
 /* Finds and makes ready to launch: loads the binaries, sets attributes; on a miss asks the miss
- * handler, which may compile. Not under stream capture. */
+ * handler, which may compile. Cheap when all that was done before. An entry that is damaged counts
+ * as a miss. Under stream capture only with what is loaded: else the driver may make it
+ * ATTUNE_BUSY. In a context without a device the entries are only read and checked. */
 ATTUNE_API attune_status attune_prepare(attune_context *context, const attune_problem *problem,
                                         attune_program **out);
-/* Launches on a CUstream / cudaStream_t (NULL: the legacy default stream). args is the op's argument
- * struct. Only launches: no allocation, lock, synchronisation or compile; usable under capture.
- * Arguments are copied before it returns. Batch, heads or lengths of 0 are legal. */
+/* Launches on a CUstream / cudaStream_t (NULL: the legacy default stream). args is the op's
+ * argument struct. Only launches: no allocation, lock, synchronisation or compile; usable under
+ * capture. Arguments are copied before it returns. Batch, heads or lengths of 0 are legal. */
 ATTUNE_API attune_status attune_launch(attune_program *program, const void *args, void *stream);
 /* prepare and launch in a row; the shape is taken from the problem's twin fields in args. */
 ATTUNE_API attune_status attune_launch_problem(attune_context *context,
                                                const attune_problem *problem, const void *args,
                                                void *stream);
-/* Bytes of workspace that a launch of the shape needs; 0 for most programs. */
+/* Bytes of workspace that a launch of the shape needs; 0 for most programs. ATTUNE_BUSY before the
+ * program was prepared. */
 ATTUNE_API attune_status attune_workspace(const attune_program *program, int32_t batch,
                                           int32_t heads_q, int32_t len_q, int32_t len_k,
                                           size_t *bytes);
@@ -248,7 +253,8 @@ ATTUNE_API attune_status attune_workspace(const attune_program *program, int32_t
 ATTUNE_API attune_status attune_supports(attune_context *context, const attune_problem *problem);
 
 typedef struct attune_kernel_facts {
-  const char *name;   /* the kernel's name, static for the context's life */
+  const char *name; /* the kernel's name, static for the context's life */
+  /* 0 until the program was prepared: */
   int32_t threads;    /* per block */
   int32_t smem_bytes; /* dynamic shared memory per block */
   int32_t registers;  /* per thread */
@@ -257,21 +263,34 @@ typedef struct attune_kernel_facts {
 
 enum { ATTUNE_MAX_PARTS = 4 };
 typedef struct attune_program_info {
-  size_t size;            /* sizeof(attune_program_info) */
-  const char *variant;    /* the row's variant, e.g. "attn_fwd_sm80_fp16_d64" */
+  size_t size;             /* sizeof(attune_program_info) */
+  const char *variant;     /* the row's variant, e.g. "attn_fwd_sm80_fp16_d64" */
   const char *shape_class; /* "any", ... */
-  const char *origin;     /* path of the set, or "jit" */
-  attune_corner corner;   /* the spec's default, 0 when it named none */
-  int32_t prepared;       /* 1: attune_launch will launch */
+  const char *origin;      /* path of the set, or "jit" */
+  attune_corner corner;    /* the spec's default, 0 when it named none */
+  int32_t prepared;        /* 1: attune_launch will launch */
   int32_t kernel_count;
   attune_kernel_facts kernels[ATTUNE_MAX_PARTS];
 } attune_program_info;
 ATTUNE__INIT(attune_program_info)
 ATTUNE_API attune_status attune_info(const attune_program *program, attune_program_info *out);
 
-/* Calls visit for every program that the context knows, in name order, until it returns nonzero. */
+/* Calls visit for every program that the context knows, in name order, until it returns nonzero.
+ * visit may call anything but attune_close. */
 typedef int (*attune_visit_fn)(void *user, attune_program *program);
 ATTUNE_API attune_status attune_each(attune_context *context, attune_visit_fn visit, void *user);
+
+/* Device memory for tests and examples, synchronous; bytes may be 0. Programs with an allocator of
+ * their own (cudaMalloc, PyTorch) hand its pointers to attune_launch instead. attune_free takes
+ * NULL. */
+ATTUNE_API attune_status attune_alloc(attune_context *context, size_t bytes, void **out);
+ATTUNE_API void attune_free(attune_context *context, void *memory);
+ATTUNE_API attune_status attune_upload(attune_context *context, void *to, const void *from,
+                                       size_t bytes);
+ATTUNE_API attune_status attune_download(attune_context *context, void *to, const void *from,
+                                         size_t bytes);
+/* Waits for all work on the context's device. */
+ATTUNE_API attune_status attune_synchronize(attune_context *context);
 
 /* ---- misses -------------------------------------------------------------------------------- */
 
@@ -285,8 +304,8 @@ typedef struct attune_miss_result {
   void *owner;
 } attune_miss_result;
 
-/* Called by prepare (dry_run 0) and supports (dry_run 1, result NULL) when no row serves the problem;
- * any thread. Returns ATTUNE_OK, or the reason through attune_fail(). */
+/* Called by prepare (dry_run 0) and supports (dry_run 1, result NULL) when no row serves the
+ * problem; any thread. Returns ATTUNE_OK, or the reason through attune_fail(). */
 typedef attune_status (*attune_miss_fn)(void *user, const attune_problem *problem, const char *arch,
                                         int dry_run, attune_miss_result *result);
 /* Installs the handler; NULL removes it. attune_jit_install (gen/jit.h) is one. */

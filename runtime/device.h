@@ -19,7 +19,8 @@ typedef struct attune__launch_config {
 typedef struct attune__device_ops {
   const char *name; /* "cuda" */
   void (*close)(attune__device *);
-  /* Loads the payload it needs, finds the kernel by entry->name, raises its shared-memory limit. */
+  /* Loads the payload it needs, finds the kernel by entry->name, raises its shared-memory limit.
+   * ATTUNE_BAD_FILE: the entry is of no use on this device. */
   attune_status (*load)(attune__device *, const attune_entry *entry, attune__function **out);
   void (*unload)(attune__device *, attune__function *);
   /* Only launches. params is copied before the return. */
@@ -31,14 +32,15 @@ typedef struct attune__device_ops {
   attune_status (*upload)(attune__device *, void *to, const void *from, size_t bytes);
   attune_status (*download)(attune__device *, void *to, const void *from, size_t bytes);
   attune_status (*synchronize)(attune__device *);
-  /* Device time of one launch sequence: begin .. end on the default stream, milliseconds. */
+  /* Device time of one launch sequence: begin .. end on the default stream, milliseconds. One
+   * measurement at a time. */
   attune_status (*time_begin)(attune__device *);
   attune_status (*time_end)(attune__device *, float *milliseconds);
 } attune__device_ops;
 
 typedef struct attune__device_facts {
   char name[128];
-  uint32_t arch;       /* with suffix 'a' from compute capability 9.0 on */
+  uint32_t arch; /* with suffix 'a' from compute capability 9.0 on */
   int32_t sm_count;
   int32_t smem_block;  /* bytes a block may opt in to */
   int32_t driver_cuda; /* 13000 for CUDA 13.0 */
@@ -51,7 +53,8 @@ struct attune__device {
 
 /* ATTUNE_NO_DEVICE when libcuda.so.1 or the ordinal is missing: the message says which. */
 attune_status attune__cuda_open(int ordinal, attune__device **out);
-/* CUDA version of the driver (13000), 0 when there is no usable driver. No context is made. */
+/* CUDA version of the driver (13000), 0 when there is no driver. No context is made, nothing is
+ * initialised. */
 int attune__cuda_driver_version(void);
 
 #endif

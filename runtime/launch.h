@@ -7,16 +7,16 @@
 #include "params.def"
 
 /* The C twins of the CUDA parameter blocks. */
-#define ATTUNE__C_U32 uint32_t
-#define ATTUNE__C_I32 int32_t
-#define ATTUNE__C_I64 int64_t
-#define ATTUNE__C_F32 float
-#define ATTUNE__C_IN_Q const void *
-#define ATTUNE__C_IN_KV const void *
-#define ATTUNE__C_OUT void *
-#define ATTUNE__C_OUT_F32 float *
-#define ATTUNE__C_IN_I32 const int32_t *
-#define ATTUNE__C_SCRATCH void *
+#define ATTUNE__C_U32                               uint32_t
+#define ATTUNE__C_I32                               int32_t
+#define ATTUNE__C_I64                               int64_t
+#define ATTUNE__C_F32                               float
+#define ATTUNE__C_IN_Q                              const void *
+#define ATTUNE__C_IN_KV                             const void *
+#define ATTUNE__C_OUT                               void *
+#define ATTUNE__C_OUT_F32                           float *
+#define ATTUNE__C_IN_I32                            const int32_t *
+#define ATTUNE__C_SCRATCH                           void *
 #define ATTUNE__C_FIELD(type, name, pinnable, text) ATTUNE__C_##type name;
 
 typedef struct attune_params_attn_fwd {
@@ -52,7 +52,9 @@ attune_status attune__params_check_pins(const attune_pinset *pins, int op,
 attune_status attune__grid(const attune_recipe *recipe, const attune_params_attn_standard *params,
                            uint32_t *blocks);
 /* Elements from one row of S to the next: rows stay 16-byte aligned in every dtype. */
-static inline int64_t attune__scores_pitch(int64_t len_k) { return (len_k + 7) / 8 * 8; }
+static inline int64_t attune__scores_pitch(int64_t len_k) {
+  return (len_k + 7) / 8 * 8;
+}
 /* Bytes by workspace rule; SIZE_MAX when they do not fit a size_t. */
 size_t attune__workspace_bytes(uint32_t rule, int dtype, int64_t batch, int64_t heads_q,
                                int64_t len_q, int64_t len_k);

@@ -1,0 +1,339 @@
+/* device_cuda.c - the CUDA device behind device.h: loads cubins, launches, and keeps buffers.
+ *
+ * Input: entries, launch configurations, parameter blocks. Output: launches in the device's primary
+ * context, which the CUDA runtime and PyTorch use too. Which kernels and when is the caller's.
+ *
+ * Every call pushes the primary context and pops it. Kernels are loaded whole at load (lazy loading
+ * would take locks at the first launch, wait for the GPU, or fail in a stream capture). */
+#include "cuda_api.h"
+#include "device.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { SMEM_WITHOUT_OPTIN = 48 << 10 }; /* bytes a block gets without asking, on every arch */
+
+typedef struct cuda_device {
+  attune__device base;
+  const attune__cuda *cuda;
+  attune__cuda_ordinal ordinal;
+  attune__cuda_context context;
+  attune__cuda_event begin, end;
+} cuda_device;
+
+/* The library API (CUDA 12) where the driver has it, else a module. */
+struct attune__function {
+  attune__cuda_function function;
+  attune__cuda_library library;
+  attune__cuda_module module;
+};
+
+/* ---- errors and the current context ---------------------------------------------------------- */
+
+/* An image that the driver refuses is a bad file: it can be built again. */
+static attune_status status_of(attune__cuda_result result) {
+  switch (result) {
+    case CUDA_OK:
+      return ATTUNE_OK;
+    case CUDA_OUT_OF_MEMORY:
+      return ATTUNE_NO_MEMORY;
+    case CUDA_INVALID_IMAGE:
+    case CUDA_NO_BINARY_FOR_GPU:
+    case CUDA_INVALID_PTX:
+    case CUDA_UNSUPPORTED_PTX_VERSION:
+    case CUDA_INVALID_SOURCE:
+    case CUDA_NOT_FOUND:
+      return ATTUNE_BAD_FILE;
+  }
+  if (result >= CUDA_CAPTURE_UNSUPPORTED && result <= CUDA_CAPTURE_WRONG_THREAD) return ATTUNE_BUSY;
+  return ATTUNE_DRIVER;
+}
+
+/* ATTUNE_OK, or the driver's error as attune's; `what` says what was being done, `name` to what. */
+static attune_status check(const attune__cuda *cuda, attune__cuda_result result, const char *what,
+                           const char *name) {
+  if (result == CUDA_OK) return ATTUNE_OK;
+  const char *code = NULL, *text = NULL;
+  cuda->error_name(result, &code);
+  cuda->error_text(result, &text);
+  return attune_fail(status_of(result), "%s %s: %s (%d): %s", what, name,
+                     code ? code : "CUDA error", result, text ? text : "no text");
+}
+
+static attune_status enter(cuda_device *d) {
+  return check(d->cuda, d->cuda->push(d->context), "entering the context of", d->base.facts.name);
+}
+
+static void leave(cuda_device *d) {
+  attune__cuda_context popped;
+  d->cuda->pop(&popped);
+}
+
+/* ---- loading --------------------------------------------------------------------------------- */
+
+static attune_status load_library(const attune__cuda *cuda, const attune_entry *entry,
+                                  attune__function *f) {
+  const void *image = entry->payload[ATTUNE_PAYLOAD_CUBIN].data;
+  attune__cuda_kernel kernel;
+  attune__cuda_result result = cuda->library_load(&f->library, image, NULL, NULL, 0, NULL, NULL, 0);
+  if (!result) result = cuda->library_kernel(&kernel, f->library, entry->name);
+  if (!result) result = cuda->kernel_function(&f->function, kernel);
+  return check(cuda, result, "loading", entry->name);
+}
+
+static attune_status load_module(const attune__cuda *cuda, const attune_entry *entry,
+                                 attune__function *f) {
+  const void *image = entry->payload[ATTUNE_PAYLOAD_CUBIN].data;
+  attune__cuda_result result = cuda->module_load(&f->module, image);
+  if (!result) result = cuda->module_function(&f->function, f->module, entry->name);
+  return check(cuda, result, "loading", entry->name);
+}
+
+/* The limit belongs to the function and is final: no launch ever changes it. */
+static attune_status raise_smem(const attune__cuda *cuda, const attune_entry *entry,
+                                attune__function *f) {
+  if (entry->recipe.smem_bytes <= SMEM_WITHOUT_OPTIN) return ATTUNE_OK;
+  return check(
+      cuda,
+      cuda->function_set(f->function, CUDA_FUNC_MAX_DYNAMIC_SMEM, (int)entry->recipe.smem_bytes),
+      "raising the shared memory of", entry->name);
+}
+
+static void unload_inside(const attune__cuda *cuda, attune__function *f) {
+  if (f->library) cuda->library_unload(f->library);
+  if (f->module) cuda->module_unload(f->module);
+}
+
+/* In relaxed mode loading is legal while another stream of this process is being captured. */
+static attune_status load_inside(const attune__cuda *cuda, const attune_entry *entry,
+                                 attune__function *f) {
+  int mode = CUDA_CAPTURE_RELAXED;
+  int has_libraries =
+      cuda->library_load && cuda->library_kernel && cuda->kernel_function && cuda->library_unload;
+  if (cuda->exchange_capture_mode) cuda->exchange_capture_mode(&mode);
+  attune_status status = has_libraries ? load_library(cuda, entry, f) : load_module(cuda, entry, f);
+  if (!status) status = raise_smem(cuda, entry, f);
+  if (!status && cuda->function_load)
+    status = check(cuda, cuda->function_load(f->function), "loading", entry->name);
+  if (cuda->exchange_capture_mode) cuda->exchange_capture_mode(&mode);
+  return status;
+}
+
+static attune_status check_entry(const cuda_device *d, const attune_entry *entry) {
+  if (!entry->payload[ATTUNE_PAYLOAD_CUBIN].data)
+    return attune_fail(ATTUNE_BAD_FILE, "%s has no cubin: build it again", entry->name);
+  if (entry->recipe.smem_bytes <= (uint32_t)d->base.facts.smem_block) return ATTUNE_OK;
+  return attune_fail(ATTUNE_BAD_FILE,
+                     "%s needs %u bytes of shared memory per block, %s has %d: build it with a "
+                     "smaller sram",
+                     entry->name, entry->recipe.smem_bytes, d->base.facts.name,
+                     d->base.facts.smem_block);
+}
+
+static attune_status cuda_load(attune__device *device, const attune_entry *entry,
+                               attune__function **out) {
+  cuda_device *d = (cuda_device *)device;
+  attune_status status = check_entry(d, entry);
+  if (status) return status;
+  attune__function *f = calloc(1, sizeof *f);
+  if (!f) return attune_fail(ATTUNE_NO_MEMORY, "no memory to load %s", entry->name);
+  status = enter(d);
+  if (!status) {
+    status = load_inside(d->cuda, entry, f);
+    if (status) unload_inside(d->cuda, f);
+    leave(d);
+  }
+  if (status)
+    free(f);
+  else
+    *out = f;
+  return status;
+}
+
+static void cuda_unload(attune__device *device, attune__function *f) {
+  cuda_device *d = (cuda_device *)device;
+  if (enter(d) == ATTUNE_OK) {
+    unload_inside(d->cuda, f);
+    leave(d);
+  }
+  free(f);
+}
+
+/* ---- launching ------------------------------------------------------------------------------- */
+
+/* The kernel takes one struct; the driver knows its size and copies it during the call. */
+static attune_status cuda_launch(attune__device *device, attune__function *f,
+                                 const attune__launch_config *config, const void *params,
+                                 size_t param_bytes, void *stream) {
+  (void)param_bytes;
+  cuda_device *d = (cuda_device *)device;
+  attune_status status = enter(d);
+  if (status) return status;
+  void *arguments[] = {(void *)(uintptr_t)params};
+  attune__cuda_result result = d->cuda->launch(f->function, config->grid, 1, 1, config->threads, 1,
+                                               1, config->smem_bytes, stream, arguments, NULL);
+  leave(d);
+  return check(d->cuda, result, "launching on", d->base.facts.name);
+}
+
+/* ---- buffers and time ------------------------------------------------------------------------ */
+
+/* Runs one driver call inside the context: INSIDE(d, "what", call(...)). */
+#define INSIDE(d, what, call)                                                                      \
+  do {                                                                                             \
+    attune_status entered = enter(d);                                                              \
+    if (entered) return entered;                                                                   \
+    attune__cuda_result called = (d)->cuda->call;                                                  \
+    leave(d);                                                                                      \
+    return check((d)->cuda, called, what, (d)->base.facts.name);                                   \
+  } while (0)
+
+static attune_status cuda_alloc(attune__device *device, size_t bytes, void **out) {
+  cuda_device *d = (cuda_device *)device;
+  attune__cuda_pointer pointer = 0;
+  attune_status status = enter(d);
+  if (status) return status;
+  attune__cuda_result result = d->cuda->mem_alloc(&pointer, bytes ? bytes : 1);
+  leave(d);
+  *out = (void *)(uintptr_t)pointer;
+  if (result == CUDA_OUT_OF_MEMORY)
+    return attune_fail(ATTUNE_NO_MEMORY, "%s has no %zu bytes left", d->base.facts.name, bytes);
+  return check(d->cuda, result, "allocating on", d->base.facts.name);
+}
+
+static void cuda_free(attune__device *device, void *pointer) {
+  cuda_device *d = (cuda_device *)device;
+  if (!pointer || enter(d)) return;
+  d->cuda->mem_free((uintptr_t)pointer);
+  leave(d);
+}
+
+static attune_status cuda_upload(attune__device *device, void *to, const void *from, size_t bytes) {
+  cuda_device *d = (cuda_device *)device;
+  INSIDE(d, "copying to", upload((uintptr_t)to, from, bytes));
+}
+
+static attune_status cuda_download(attune__device *device, void *to, const void *from,
+                                   size_t bytes) {
+  cuda_device *d = (cuda_device *)device;
+  INSIDE(d, "copying from", download(to, (uintptr_t)from, bytes));
+}
+
+static attune_status cuda_synchronize(attune__device *device) {
+  cuda_device *d = (cuda_device *)device;
+  INSIDE(d, "waiting for", synchronize());
+}
+
+static attune_status cuda_time_begin(attune__device *device) {
+  cuda_device *d = (cuda_device *)device;
+  INSIDE(d, "timing on", event_record(d->begin, NULL));
+}
+
+static attune_status cuda_time_end(attune__device *device, float *milliseconds) {
+  cuda_device *d = (cuda_device *)device;
+  attune_status status = enter(d);
+  if (status) return status;
+  attune__cuda_result result = d->cuda->event_record(d->end, NULL);
+  if (!result) result = d->cuda->event_synchronize(d->end);
+  if (!result) result = d->cuda->event_elapsed(milliseconds, d->begin, d->end);
+  leave(d);
+  return check(d->cuda, result, "timing on", d->base.facts.name);
+}
+
+/* ---- opening and closing --------------------------------------------------------------------- */
+
+static void cuda_close(attune__device *device) {
+  cuda_device *d = (cuda_device *)device;
+  if (d->context && enter(d) == ATTUNE_OK) {
+    if (d->begin) d->cuda->event_destroy(d->begin);
+    if (d->end) d->cuda->event_destroy(d->end);
+    leave(d);
+  }
+  if (d->context) d->cuda->primary_release(d->ordinal);
+  free(d);
+}
+
+static const attune__device_ops cuda_ops = {.name = "cuda",
+                                            .close = cuda_close,
+                                            .load = cuda_load,
+                                            .unload = cuda_unload,
+                                            .launch = cuda_launch,
+                                            .alloc = cuda_alloc,
+                                            .free = cuda_free,
+                                            .upload = cuda_upload,
+                                            .download = cuda_download,
+                                            .synchronize = cuda_synchronize,
+                                            .time_begin = cuda_time_begin,
+                                            .time_end = cuda_time_end};
+
+/* From compute capability 9.0 on an arch has instructions of its own, named by the suffix a. */
+static uint32_t device_arch(int major, int minor) {
+  return attune__arch((uint32_t)(major * 10 + minor), major >= 9 ? 'a' : 0);
+}
+
+static attune_status read_facts(cuda_device *d) {
+  const attune__cuda *cuda = d->cuda;
+  attune__device_facts *facts = &d->base.facts;
+  int major = 0, minor = 0;
+  attune__cuda_result result = cuda->device_name(facts->name, (int)sizeof facts->name, d->ordinal);
+  if (!result) result = cuda->device_attribute(&major, CUDA_ATTRIBUTE_CC_MAJOR, d->ordinal);
+  if (!result) result = cuda->device_attribute(&minor, CUDA_ATTRIBUTE_CC_MINOR, d->ordinal);
+  if (!result)
+    result = cuda->device_attribute(&facts->sm_count, CUDA_ATTRIBUTE_SM_COUNT, d->ordinal);
+  if (!result)
+    result =
+        cuda->device_attribute(&facts->smem_block, CUDA_ATTRIBUTE_SMEM_BLOCK_OPTIN, d->ordinal);
+  if (!result) result = cuda->driver_version(&facts->driver_cuda);
+  facts->arch = device_arch(major, minor);
+  return check(cuda, result, "asking", "the device for its facts");
+}
+
+static attune_status make_context(cuda_device *d) {
+  const attune__cuda *cuda = d->cuda;
+  attune_status status = check(cuda, cuda->primary_retain(&d->context, d->ordinal),
+                               "making a context on", d->base.facts.name);
+  if (status) {
+    d->context = NULL;
+    return status;
+  }
+  status = enter(d);
+  if (status) return status;
+  attune__cuda_result result = cuda->event_create(&d->begin, 0);
+  if (!result) result = cuda->event_create(&d->end, 0);
+  leave(d);
+  return check(cuda, result, "making events on", d->base.facts.name);
+}
+
+static attune_status pick(const attune__cuda *cuda, int ordinal, attune__cuda_ordinal *out) {
+  int count = 0;
+  attune__cuda_result result = cuda->init(0);
+  if (!result) result = cuda->device_count(&count);
+  if (result) {
+    check(cuda, result, "starting", "the CUDA driver");
+    return attune_fail(ATTUNE_NO_DEVICE, "no usable GPU: %s", attune_error());
+  }
+  if (ordinal < 0 || ordinal >= count)
+    return attune_fail(ATTUNE_NO_DEVICE, "no CUDA device %d: the driver sees %d", ordinal, count);
+  return check(cuda, cuda->device_get(out, ordinal), "getting", "the device");
+}
+
+attune_status attune__cuda_open(int ordinal, attune__device **out) {
+  *out = NULL;
+  attune__cuda_ordinal picked;
+  const attune__cuda *cuda = attune__cuda_api();
+  if (!cuda) return ATTUNE_NO_DEVICE;
+  attune_status status = pick(cuda, ordinal, &picked);
+  if (status) return status;
+  cuda_device *d = calloc(1, sizeof *d);
+  if (!d) return attune_fail(ATTUNE_NO_MEMORY, "no memory for a device");
+  d->base.ops = &cuda_ops;
+  d->cuda = cuda;
+  d->ordinal = picked;
+  status = read_facts(d);
+  if (!status) status = make_context(d);
+  if (status)
+    cuda_close(&d->base);
+  else
+    *out = &d->base;
+  return status;
+}
