@@ -140,6 +140,25 @@ int attune__parse_double(const char *text, double *out) {
   return 1;
 }
 
+int attune__parse_bytes(const char *text, uint32_t *out) {
+  static const struct {
+    const char *name;
+    uint32_t bytes;
+  } units[] = {{"", 1}, {"B", 1}, {"KB", 1024}, {"MB", 1024 * 1024}};
+  size_t digits = strspn(text, "0123456789");
+  if (digits == 0 || digits > 10 || (text[0] == '0' && digits > 1)) return 0;
+  uint64_t value = 0;
+  for (size_t i = 0; i < digits; i++) value = value * 10 + (uint64_t)(text[i] - '0');
+  const char *unit = text + digits;
+  if (unit[0] == ' ' && unit[1]) unit++;
+  for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+    if (strcmp(unit, units[i].name) || value * units[i].bytes > UINT32_MAX) continue;
+    *out = (uint32_t)(value * units[i].bytes);
+    return 1;
+  }
+  return 0;
+}
+
 size_t attune__utf8_bytes(const char *text, size_t size) {
   const unsigned char *s = (const unsigned char *)text;
   if (!size) return 0;

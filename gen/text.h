@@ -29,6 +29,9 @@ void attune__text_number(attune__text *text, double value);
 void attune__text_grouped(attune__text *text, uint64_t value);
 /* A double from C-locale text; 1 on success and when all of it was read. */
 int attune__parse_double(const char *text, double *out);
+/* "96KB", "163840", "163840B", "1MB" -> bytes (KB = 1024); 1 on success. No sign, no fraction, no
+ * leading zero, one space allowed before the unit. */
+int attune__parse_bytes(const char *text, uint32_t *out);
 /* Bytes (1 to 4) of the well-formed UTF-8 character at `text`; 0 when it is malformed or cut. */
 size_t attune__utf8_bytes(const char *text, size_t size);
 

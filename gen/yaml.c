@@ -51,9 +51,8 @@ static int check_bytes(const char *bytes, size_t size, attune_diags *diags) {
     size_t length = attune__utf8_bytes(bytes + at, size - at);
     const char *fault = character_fault(bytes + at, length);
     if (at >= ATTUNE_YAML_MAX_BYTES) {
-      attune__diag_add(diags, line, column, "split the spec; each file is a set's worth",
-                       "the file is over %d KiB: it has %zu bytes", ATTUNE_YAML_MAX_BYTES / 1024,
-                       size);
+      attune__diag_add(diags, line, column, "split the spec into several files",
+                       "the file is over %d KiB", ATTUNE_YAML_MAX_BYTES / 1024);
       return 0;
     }
     if (fault) {
@@ -108,7 +107,7 @@ static void append(attune__node *parent, attune__node *item) {
 
 /* Comparing with the first 64 keys is enough: no map of a spec knows that many, so among more there
  * is an unknown or a double one before, and the spec is refused. */
-static void check_key(builder *b, const attune__node *map, const attune__node *key) {
+static void check_key(builder *b, const attune__node *map, attune__node *key) {
   int compared = 0;
   if (key->kind != ATTUNE_YAML_SCALAR) {
     attune__diag_add(b->diags, key->line, key->column, "write  name: value",
@@ -116,9 +115,11 @@ static void check_key(builder *b, const attune__node *map, const attune__node *k
     b->stop = 1;
     return;
   }
-  if (key->plain && !strcmp(key->text, "<<"))
+  if (key->plain && !strcmp(key->text, "<<")) {
     attune__diag_add(b->diags, key->line, key->column, "write the keys out",
                      "merge keys are not part of a spec");
+    key->refused = 1;
+  }
   for (const attune__node *item = map->first; item && compared < 64; item = item->next, compared++)
     if (!strcmp(item->key->text, key->text)) {
       attune__diag_add(b->diags, key->line, key->column,
@@ -235,6 +236,13 @@ static void on_event(builder *b, const yaml_event_t *event) {
   }
 }
 
+/* libyaml counts characters; the byte where one begins. */
+static size_t byte_of(const char *bytes, size_t size, size_t character) {
+  size_t at = 0;
+  for (; character && at < size; character--) at += attune__utf8_bytes(bytes + at, size - at);
+  return at;
+}
+
 /* libyaml's own words, at the place where the fault begins: what was left open when the file ends
  * is reported where it was opened. */
 static void on_fault(builder *b, const yaml_parser_t *parser, const char *bytes, size_t size) {
@@ -243,8 +251,9 @@ static void on_fault(builder *b, const yaml_parser_t *parser, const char *bytes,
     return;
   }
   const yaml_mark_t *mark = &parser->problem_mark;
-  int tab = mark->index < size && bytes[mark->index] == '\t';
-  if (parser->context && (mark->index >= size || parser->eof)) mark = &parser->context_mark;
+  size_t at = byte_of(bytes, size, mark->index);
+  int tab = at < size && bytes[at] == '\t';
+  if (parser->context && at >= size) mark = &parser->context_mark;
   attune__text message = {0};
   attune__text_printf(&message, "not YAML: %s", parser->problem ? parser->problem : "unreadable");
   if (parser->context) attune__text_printf(&message, ", %s", parser->context);

@@ -24,12 +24,12 @@ typedef struct attune__node {
   attune__yaml_kind kind;
   int line, column;                  /* from 1; columns in characters */
   int plain;                         /* a scalar without quotes */
-  int refused;                       /* an alias's place: already reported, holds nothing */
+  int refused;                       /* reported already: an alias, or a merge key */
   const struct attune__node *key;    /* of an item of a map: its key, a scalar */
   struct attune__node *first, *last; /* items of a list or map, linked by next */
   struct attune__node *next;
   struct attune__node *made_before; /* all nodes of the document, for freeing */
-  char text[];                      /* of a scalar; NUL-terminated */
+  char text[];                      /* of a scalar; NUL-terminated, "" of others */
 } attune__node;
 
 typedef struct attune__yaml {
