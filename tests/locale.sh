@@ -52,8 +52,5 @@ if ! has_comma "$work"; then
   cat "$work/log" >&2
   exit 1
 fi
-rm -rf "$target.old-$$"
-[ ! -e "$target" ] || mv "$target" "$target.old-$$"
-# Another run may have put its own there: that one is as good.
+# Another run may have put its own there meanwhile: that one is as good.
 mv -T "$work/de_DE.UTF-8" "$target" 2>/dev/null || has_comma "$folder"
-rm -rf "$target.old-$$"
