@@ -1,8 +1,8 @@
-/* cubin.c - reads a cubin: an ELF64 file of machine type 190 whose sections tell a kernel's needs.
+/* cubin.c - reads what a kernel needs from its cubin, an ELF64 file.
  *
- * Input: bytes that may be anything. Output: whether every table and section lies inside them, and
- * the registers and local frame of one kernel. Spills and static shared memory are only in the
- * compiler's log (nvrtc_text.c).
+ * Input: bytes that may be anything. Output: the registers and local frame of one kernel. Spills
+ * and static shared memory are only in the compiler's log (nvrtc_text.c); bounds are elf.c's to
+ * check.
  *
  * Section .nv.info is a list of records {u8 format, u8 attribute, u16 value}; format 4 carries
  * `value` bytes of payload after it. REGCOUNT and FRAME_SIZE carry {u32 symbol, u32 number}. */
@@ -11,17 +11,12 @@
 #include <elf.h>
 #include <string.h>
 
-enum { MACHINE_CUDA = 190, FORMAT_SIZED = 4, ATTR_FRAME_SIZE = 0x11, ATTR_REGCOUNT = 0x2f };
+enum { FORMAT_SIZED = 4, ATTR_FRAME_SIZE = 0x11, ATTR_REGCOUNT = 0x2f };
 
 typedef struct image {
-  const unsigned char *bytes;
-  size_t size;
+  const unsigned char *bytes; /* every section lies inside (elf.c) */
   Elf64_Ehdr head;
 } image;
-
-static int inside(const image *file, uint64_t offset, uint64_t bytes) {
-  return offset <= file->size && bytes <= file->size - offset;
-}
 
 /* Copied out, since nothing promises that a table in foreign bytes is aligned. */
 static Elf64_Shdr section(const image *file, unsigned index) {
@@ -30,33 +25,11 @@ static Elf64_Shdr section(const image *file, unsigned index) {
   return out;
 }
 
-static int section_inside(const image *file, unsigned index) {
-  Elf64_Shdr s = section(file, index);
-  return s.sh_type == SHT_NULL || s.sh_type == SHT_NOBITS || inside(file, s.sh_offset, s.sh_size);
-}
-
 static int open_image(const void *bytes, size_t size, image *file) {
-  file->bytes = bytes, file->size = size;
-  if (!bytes || size < sizeof file->head) return 0;
+  if (!attune__elf_sane(bytes, size)) return 0;
+  file->bytes = bytes;
   memcpy(&file->head, bytes, sizeof file->head);
-  const Elf64_Ehdr *h = &file->head;
-  if (memcmp(h->e_ident, ELFMAG, SELFMAG) || h->e_ident[EI_CLASS] != ELFCLASS64 ||
-      h->e_ident[EI_DATA] != ELFDATA2LSB || h->e_machine != MACHINE_CUDA)
-    return 0;
-  if (h->e_shnum == 0 || h->e_shentsize != sizeof(Elf64_Shdr) || h->e_shstrndx >= h->e_shnum ||
-      !inside(file, h->e_shoff, (uint64_t)h->e_shnum * sizeof(Elf64_Shdr)))
-    return 0;
-  if (h->e_phnum && (h->e_phentsize != sizeof(Elf64_Phdr) ||
-                     !inside(file, h->e_phoff, (uint64_t)h->e_phnum * sizeof(Elf64_Phdr))))
-    return 0;
-  for (unsigned i = 0; i < h->e_shnum; i++)
-    if (!section_inside(file, i)) return 0;
   return 1;
-}
-
-int attune__cubin_sane(const void *cubin, size_t bytes) {
-  image file;
-  return open_image(cubin, bytes, &file);
 }
 
 /* 1 when the string table's text at `offset` is `want`, NUL included. */

@@ -47,7 +47,5 @@ void attune__image_free(attune_image *image);
 /* Registers and local frame of one kernel from an ELF cubin (cubin.c): bounds-checked. */
 attune_status attune__cubin_facts(const void *cubin, size_t bytes, const char *name,
                                   attune_facts *out);
-/* ELF magic, bounds of all sections within bytes: what the driver's load call relies on. */
-int attune__cubin_sane(const void *cubin, size_t bytes);
 
 #endif
