@@ -1,0 +1,63 @@
+//-- attn_standard, part pv, family fma: O = P V, over the keys that a block's rows see.
+//-- Parts as attn_fwd/fma.cu says.
+//@ include("head.cuh")
+
+//@ include("mask/" .. mask .. ".cuh")
+
+//@ include("prim/block.cuh")
+
+//@ include("prim/scores.cuh")
+
+//@ include("prim/tile.cuh")
+
+//@ include("prim/product.cuh")
+
+//@ include("prim/output.cuh")
+
+constexpr int kRegisters = kRowsPerThread * (kGroupsV * kVecV + 4) + 88;
+
+// The tile of P begins at any key, so that its rows are not aligned: element by element, neighbours
+// by neighbouring threads. Zero beyond `rows` and `columns`.
+__device__ __forceinline__ void load_p(Smem &smem, const q_t *from, i64 pitch, int rows,
+                                       int columns) {
+#pragma unroll 4
+  for (int index = threadIdx.x; index < kBlockM * kBlockN; index += kThreads) {
+    const int row = index / kBlockN, column = index % kBlockN;
+    smem.p[row][column] =
+        row < rows && column < columns ? to_float(from[row * pitch + column]) : 0;
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(kThreads, blocks_per_sm(kRegisters))
+    $(name)(const __grid_constant__ Params params) {
+  extern __shared__ __align__(16) unsigned char smem_bytes[];
+  Smem &smem = *reinterpret_cast<Smem *>(smem_bytes);
+  //@ include("prim/scalars.cuh")
+
+  // Which rows, and which keys they see
+  const BlockPlace place = block_place(blockIdx.x, ceil_div(len_q, kBlockM), heads_q);
+  const int i0 = place.tile * kBlockM, i1 = min(i0 + kBlockM, len_q);
+  const int keys = keys_in_use(params.seqused_k, place.sequence, len_k);
+  const MaskBounds bounds = mask_bounds(window_left, window_right, bottom_right, len_q, keys);
+  int j_begin, j_end;
+  key_range(bounds, i0, i1, keys, j_begin, j_end);
+
+  const q_t *p = scores_row(params, place, i0, heads_q, len_q);
+  const kv_t *v = params.v + place.sequence * params.v_stride_batch +
+                  place.head / (heads_q / heads_kv) * params.v_stride_head;
+
+  // O = P V
+  float o[kRowsPerThread][kGroupsV][kVecV] = {};
+  for (int j0 = j_begin; j0 < j_end; j0 += kBlockN) {
+    const int columns = min(kBlockN, j_end - j0);
+    load_p(smem, p + j0, params.scores_pitch, i1 - i0, columns);
+    load_tile<kHeadDimV>(smem.v, v + j0 * params.v_stride_seq, params.v_stride_seq, columns);
+    __syncthreads();
+    add_product_ab<kBlockN>(o, smem.p, smem.v);
+    __syncthreads();
+  }
+
+  out_t *to = params.o + place.sequence * params.o_stride_batch +
+              place.head * params.o_stride_head + i0 * params.o_stride_seq;
+  store_output(to, params.o_stride_seq, i1 - i0, o);
+}

@@ -1,0 +1,54 @@
+//-- attn_standard, part qk, family fma: S = scale Q K^T to device memory, masks not applied.
+//-- One block makes one kBlockM x kBlockN tile of S. S of a masked pair may be NaN, as K may; the
+//-- softmax does not look at it. Parts as attn_fwd/fma.cu says.
+//@ include("head.cuh")
+
+//@ include("mask/" .. mask .. ".cuh")
+
+//@ include("prim/block.cuh")
+
+//@ include("prim/scores.cuh")
+
+//@ include("prim/tile.cuh")
+
+//@ include("prim/product.cuh")
+
+constexpr int kColumnsPerThread = kBlockN / kLanesN;
+constexpr int kRegisters =
+    larger(kRowsPerThread * kColumnsPerThread + 4 * (kRowsPerThread + kColumnsPerThread) + 40, 96);
+
+extern "C" __global__ void __launch_bounds__(kThreads, blocks_per_sm(kRegisters))
+    $(name)(const __grid_constant__ Params params) {
+  extern __shared__ __align__(16) unsigned char smem_bytes[];
+  Smem &smem = *reinterpret_cast<Smem *>(smem_bytes);
+  //@ include("prim/scalars.cuh")
+
+  // Which rows and keys: tiles of keys come fastest, so that blocks that run together share Q
+  const unsigned tiles_k = ceil_div(len_k, kBlockN);
+  const BlockPlace place =
+      block_place(blockIdx.x / tiles_k, ceil_div(len_q, kBlockM), heads_q);
+  const int keys = keys_in_use(params.seqused_k, place.sequence, len_k);
+  const int i0 = place.tile * kBlockM, rows = min(kBlockM, len_q - i0);
+  const int j0 = blockIdx.x % tiles_k * kBlockN, columns = min(kBlockN, keys - j0);
+
+  const q_t *q = params.q + place.sequence * params.q_stride_batch +
+                 place.head * params.q_stride_head + i0 * params.q_stride_seq;
+  const kv_t *k = params.k + place.sequence * params.k_stride_batch +
+                  place.head / (heads_q / heads_kv) * params.k_stride_head +
+                  j0 * params.k_stride_seq;
+  load_tile<kHeadDimQK>(smem.q, q, params.q_stride_seq, rows);
+  load_tile<kHeadDimQK>(smem.k, k, params.k_stride_seq, columns);
+  __syncthreads();
+
+  // S = scale Q K^T
+  float s[kRowsPerThread][kColumnsPerThread] = {};
+  add_product_abt<kHeadDimQK>(s, smem.q, smem.k);
+
+  q_t *to = scores_row(params, place, i0, heads_q, len_q) + j0;
+#pragma unroll
+  for (int i = 0; i < kRowsPerThread; i++)
+#pragma unroll
+    for (int c = 0; c < kColumnsPerThread; c++)
+      if (tile_row(i) < rows && tile_column(c) < columns)
+        to[tile_row(i) * params.scores_pitch + tile_column(c)] = from_float(scale * s[i][c]);
+}

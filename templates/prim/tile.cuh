@@ -1,0 +1,38 @@
+// Tiles between device memory and the threads. In shared memory they are float whatever the dtype.
+constexpr bool kAligned = $(align == "16b");  // rows begin at multiples of 16 bytes
+
+// A block's threads as 16 lanes across columns (half a warp) by kLanesM rows of lanes. A thread owns
+// rows tile_row(0 ..) of a tile, a float4's worth of columns at a time.
+constexpr int kLanesN = 16;
+constexpr int kLanesM = kThreads / kLanesN;
+constexpr int kRowsPerThread = kBlockM / kLanesM;
+
+// Blocks per SM for __launch_bounds__ when a thread needs `registers` of the 65536: without it the
+// compiler aims at some number of blocks of its own, and spills to reach it.
+constexpr int blocks_per_sm(int registers) { return 65536 / (kThreads * registers); }
+constexpr int larger(int a, int b) { return a > b ? a : b; }
+
+__device__ __forceinline__ int lane_n() { return threadIdx.x % kLanesN; }
+__device__ __forceinline__ int lane_m() { return threadIdx.x / kLanesN; }
+__device__ __forceinline__ int tile_row(int i) { return i * kLanesM + lane_m(); }
+__device__ __forceinline__ int tile_column(int j) { return j * kLanesN + lane_n(); }
+
+// Loads `rows` rows of kColumns elements, times `factor`, and zeroes the tile's other rows: nothing
+// beyond `rows` is read, and products with the tile stay finite. Neighbouring threads load
+// neighbouring chunks of 16 bytes.
+template <int kColumns, int kRows, int kPitch>
+__device__ __forceinline__ void load_tile(float (&tile)[kRows][kPitch], const elem_t *from,
+                                          i64 stride, int rows, float factor = 1) {
+  constexpr int kChunks = kColumns / kChunk;  // of a row
+#pragma unroll 4
+  for (int index = threadIdx.x; index < kRows * kChunks; index += kThreads) {
+    const int row = index / kChunks, column = index % kChunks * kChunk;
+    float x[kChunk] = {};
+    if (row < rows) load_chunk<kAligned>(from + row * stride + column, x);
+#pragma unroll
+    for (int e = 0; e < kChunk; e += 4) {
+      *reinterpret_cast<float4 *>(&tile[row][column + e]) = make_float4(
+          x[e] * factor, x[e + 1] * factor, x[e + 2] * factor, x[e + 3] * factor);
+    }
+  }
+}
