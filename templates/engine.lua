@@ -84,7 +84,7 @@ local function text_line(path, n, line, exprs)
     end
   end
   code[#code + 1] = string.format("%q", string.sub(line, at))
-  return string.format("put__(%d, %s)", n, table.concat(code, ", "))
+  return string.format(";put__(%d, %s)", n, table.concat(code, ", "))
 end
 
 local function control_line(path, n, code)
@@ -95,13 +95,17 @@ local function control_line(path, n, code)
   return code
 end
 
--- Lua's message -> template's line. Lua sees an unfinished control line only at the text after it.
+-- Lua's message -> template's line. What a control line left unfinished Lua sees only at the next
+-- text line, whose code begins with a semicolon so that it can't be taken for the rest of it.
 local function syntax_error(path, lines, message)
   local n, text = string.match(message, "^.-:(%d+): (.*)$")
   n = math.tointeger(tonumber(n))
-  local before, cut = string.gsub(text, " near 'put__'$", "")
-  while cut > 0 and n > 1 and not control(lines[n]) do n = n - 1 end
-  fail_at(path, n, (string.gsub(before, "near <eof>$", "at the end of the file")))
+  local before, cut = string.gsub(text, " near ';'$", "")
+  if cut > 0 and not control(lines[n]) then
+    text = before
+    while n > 1 and not control(lines[n]) do n = n - 1 end
+  end
+  fail_at(path, n, (string.gsub(text, "near <eof>$", "at the end of the file")))
 end
 
 local function compile(path, text, environment)
