@@ -30,22 +30,6 @@ int attune__fma_padded_v(int head_dim_v) {
   return round_up(head_dim_v, FMA_LANES * attune__fma_vec_v(head_dim_v));
 }
 
-int attune__fma_candidates(attune_tile *out, int max, int share) {
-  static const int blocks[] = {16, 32, 64, 128}, warps[] = {2, 4, 8};
-  int count = 0;
-  for (int m = 0; m < 4; m++)
-    for (int n = 0; n < 4; n++)
-      for (int w = 0; w < 3; w++)
-        for (int kv = 0; kv <= share && count < max; kv++) {
-          attune_tile *tile = &out[count++];
-          memset(tile, 0, sizeof *tile);
-          tile->family = ATTUNE_FAMILY_FMA, tile->stages = 1, tile->share_kv = (uint8_t)kv;
-          tile->block_m = (uint16_t)blocks[m], tile->block_n = (uint16_t)blocks[n];
-          tile->warps = (uint8_t)warps[w];
-        }
-  return count;
-}
-
 static int is_count(int value) {
   return value == 1 || value == 2 || value == 4 || value == 8;
 }
@@ -64,6 +48,21 @@ int attune__fma_legal_blocks(const attune_tile *t, char *reason, size_t size) {
     return 0;
   }
   return 1;
+}
+
+int attune__fma_candidates(attune_tile *out, int max, int share) {
+  static const int blocks[] = {16, 32, 64, 128}, warps[] = {2, 4, 8};
+  char ignored[160];
+  int count = 0;
+  for (int i = 0; i < 4 * 4 * 3 * (share + 1) && count < max; i++) {
+    attune_tile *tile = &out[count];
+    memset(tile, 0, sizeof *tile);
+    tile->family = ATTUNE_FAMILY_FMA, tile->stages = 1;
+    tile->block_m = (uint16_t)blocks[i % 4], tile->block_n = (uint16_t)blocks[i / 4 % 4];
+    tile->warps = (uint8_t)warps[i / 16 % 3], tile->share_kv = (uint8_t)(i / 48);
+    count += attune__fma_legal_blocks(tile, ignored, sizeof ignored);
+  }
+  return count;
 }
 
 int attune__fma_legal_fields(const attune_tile *t, int share, char *reason, size_t size) {

@@ -24,7 +24,8 @@ int attune__fma_vec_v(int head_dim_v);
 /* Columns of the tile of V, and of O: head_dim_v rounded up to 16 * kVecV. */
 int attune__fma_padded_v(int head_dim_v);
 
-/* Block tiles {16, 32, 64, 128}^2 x warps {2, 4, 8} x share_kv {0 .. share}. */
+/* Block tiles {16, 32, 64, 128}^2 x warps {2, 4, 8} x share_kv {0 .. share}, those that can be laid
+ * out over their threads. */
 int attune__fma_candidates(attune_tile *out, int max, int share);
 /* Divisibility of a block_m x block_n tile over the threads; else the reason. */
 int attune__fma_legal_blocks(const attune_tile *t, char *reason, size_t size);

@@ -5,8 +5,7 @@
 #ifndef ATTUNE_CLI_H
 #define ATTUNE_CLI_H
 
-#include "../../runtime/attune.h"
-#include "../text.h"
+#include "../expand.h"
 
 enum { CLI_OK = 0, CLI_CHECK = 1, CLI_USAGE = 2, CLI_MISSING = 3 };
 enum { CLI_JSON_SCHEMA = 1 };
@@ -47,6 +46,11 @@ int cli_bytes(const char *text, uint32_t *out);
 int cli_fail(attune_status status);
 /* Prints text to stdout and frees it; returns CLI_OK, or CLI_MISSING when memory or stdout failed. */
 int cli_print(attune__text *text);
+
+/* Reads a spec, for --arch (NULL: as it says; "native": the GPU here). Prints what is wrong and
+ * returns the exit code; on CLI_OK the caller frees *out. read_job expands it, too. */
+int cli_read_spec(const char *path, const char *arch, attune_spec *out);
+int cli_read_job(const char *path, const char *arch, attune_job *out);
 
 extern const cli_command *const cli_commands[]; /* main.c; ends with NULL */
 
