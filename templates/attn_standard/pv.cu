@@ -21,7 +21,8 @@ constexpr int kRegisters = kRowsPerThread * (kGroupsV * kVecV + 4) + 88;
 __device__ __forceinline__ void load_p(Smem &smem, const q_t *from, i64 pitch, int rows,
                                        int columns) {
 #pragma unroll 4
-  for (int index = threadIdx.x; index < kBlockM * kBlockN; index += kThreads) {
+  for (int step = 0; step < kBlockM * kBlockN / kThreads; step++) {
+    const unsigned index = step * kThreads + threadIdx.x;
     const int row = index / kBlockN, column = index % kBlockN;
     smem.p[row][column] =
         row < rows && column < columns ? to_float(from[row * pitch + column]) : 0;

@@ -24,8 +24,11 @@ template <int kColumns, int kRows, int kPitch>
 __device__ __forceinline__ void load_tile(float (&tile)[kRows][kPitch], const elem_t *from,
                                           i64 stride, int rows, float factor = 1) {
   constexpr int kChunks = kColumns / kChunk;  // of a row
+  constexpr int kSteps = (kRows * kChunks + kThreads - 1) / kThreads;
 #pragma unroll 4
-  for (int index = threadIdx.x; index < kRows * kChunks; index += kThreads) {
+  for (int step = 0; step < kSteps; step++) {
+    const unsigned index = step * kThreads + threadIdx.x;
+    if (kRows * kChunks % kThreads != 0 && index >= kRows * kChunks) break;
     const int row = index / kChunks, column = index % kChunks * kChunk;
     float x[kChunk] = {};
     if (row < rows) load_chunk<kAligned>(from + row * stride + column, x);
