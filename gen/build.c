@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { MAX_ERRORS = 20 }; /* a broken template fails every kernel in the same way */
@@ -41,12 +40,6 @@ typedef struct item {
   int kept;
   double milliseconds;
 } item;
-
-static double now_ms(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
-}
 
 static attune_status no_memory(const char *name) {
   return attune_fail(ATTUNE_NO_MEMORY, "%s: its path or text", name);
@@ -76,10 +69,10 @@ static int keep_existing(const build *b, const char *path, item *it) {
 }
 
 static attune_status compile_item(const build *b, const char *path, item *it) {
-  double start = now_ms();
+  double start = attune__now_ms();
   char *warning;
   attune_status status = attune__compile_entry(it->kernel, 0, &it->bytes, &it->size, &warning);
-  it->milliseconds = now_ms() - start;
+  it->milliseconds = attune__now_ms() - start;
   snprintf(it->warning, sizeof it->warning, "%s", warning ? warning : "");
   free(warning);
   if (status) return status;
@@ -258,7 +251,7 @@ static attune_status finish(build *b) {
 attune_status attune__build(const attune_job *job, const attune_build_options *options,
                             attune_build_summary *out, attune__text *errors) {
   memset(out, 0, sizeof *out);
-  double start = now_ms();
+  double start = attune__now_ms();
   build b = {.job = job, .options = options, .summary = out, .errors = errors};
   attune_status status = attune__make_folders(options->out, 0);
   if (status) return status;
@@ -271,6 +264,6 @@ attune_status attune__build(const attune_job *job, const attune_build_options *o
   pthread_mutex_destroy(&b.lock);
   attune__keys_free(&b.old);
   free(b.made);
-  out->wall_ms = now_ms() - start;
+  out->wall_ms = attune__now_ms() - start;
   return status;
 }

@@ -244,7 +244,7 @@ static attune_status run_in_slot(request *r) {
   return status;
 }
 
-static double now_ms(void) {
+double attune__now_ms(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
@@ -280,9 +280,9 @@ attune_status attune__nvrtc_compile(const char *source, const char *name, uint32
   request r = {.api = &service.api, .source = source, .file = file, .cubin = &cubin};
   r.option[r.options++] = arch_option;
   add_options(&r);
-  double start = now_ms();
+  double start = attune__now_ms();
   status = run_in_slot(&r);
-  out->milliseconds = now_ms() - start;
+  out->milliseconds = attune__now_ms() - start;
   out->cubin = cubin.data, out->cubin_bytes = cubin.bytes, out->log = r.log.data;
   return status ? status : read_facts(out, name);
 }

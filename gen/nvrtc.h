@@ -43,6 +43,8 @@ attune_status attune__nvrtc_compile(const char *source, const char *name, uint32
 attune_status attune__nvrtc_ptx(const char *source, const char *name, uint32_t arch, char **out,
                                 size_t *out_bytes);
 void attune__image_free(attune_image *image);
+/* Milliseconds of the monotonic clock, for durations. */
+double attune__now_ms(void);
 
 /* Registers and local frame of one kernel from an ELF cubin (cubin.c): bounds-checked. */
 attune_status attune__cubin_facts(const void *cubin, size_t bytes, const char *name,

@@ -5,13 +5,13 @@
  * does the same as far as it can. What could not be published stays in memory until the store
  * closes. Paths, files and locks are store_disk.c's, the key store_key.c's. */
 #include "store.h"
+#include "nvrtc.h"
 #include "store_disk.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* A key under way, or one whose bytes have no other home than memory. */
 typedef struct flight {
@@ -98,12 +98,6 @@ static void count(attune_store *store, int64_t *counter, int64_t by) {
 
 /* ---- producing ----------------------------------------------------------------------------- */
 
-static int64_t now_ms(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 static int read_disk(attune_store *store, const flight *f, const char *name, void **out,
                      size_t *out_bytes) {
   attune__disk_result result = attune__disk_read(&store->disk, f->key, name, out, out_bytes);
@@ -114,12 +108,12 @@ static int read_disk(attune_store *store, const flight *f, const char *name, voi
 /* Compiles and publishes; bytes that could not be published are good all the same. */
 static attune_status compile(attune_store *store, flight *f, const attune_kernel *kernel) {
   char *warning;
-  int64_t start = now_ms();
+  double start = attune__now_ms();
   attune_status status = attune__compile_entry(kernel, 0, &f->bytes, &f->size, &warning);
   if (status) return status;
   free(warning); /* the entry's facts tell it again */
   count(store, &store->stats.compiles, 1);
-  count(store, &store->stats.compile_ms, now_ms() - start);
+  count(store, &store->stats.compile_ms, (int64_t)(attune__now_ms() - start));
   f->keep = 1;
   if (!store->disk.root[0]) return ATTUNE_OK;
   if (attune__disk_publish(&store->disk, f->key, f->bytes, f->size)) {

@@ -1,0 +1,229 @@
+/* jit.c - the generator as the runtime's miss handler.
+ *
+ * Input: a problem that no row serves. Output: the entries of its program, from the store or
+ * compiled now. A dry run only plans. What to do about rows, loading and launching is the
+ * runtime's. */
+#include "jit.h"
+#include "expand.h"
+#include "nvrtc.h"
+#include "store.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Candidates tried when one spills; the planner's register estimate is rarely wrong so often. */
+enum { MAX_TRIES = 4 };
+
+struct attune_jit {
+  attune_store *store;
+  int no_jit;
+  attune_message_fn message;
+  void *user;
+};
+
+static void say(const attune_jit *jit, attune_level level, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void say(const attune_jit *jit, attune_level level, const char *format, ...) {
+  if (!jit->message) return;
+  char text[1024];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  jit->message(jit->user, level, text);
+}
+
+/* An entry's bytes, malloc'ed. */
+typedef struct blob {
+  void *bytes;
+  size_t size;
+} blob;
+
+/* ---- what is asked for --------------------------------------------------------------------- */
+
+/* The arch to generate for: the device's own, else the newest that runs on it. */
+static uint32_t code_arch(uint32_t device) {
+  if (attune__board(device)) return device;
+  uint32_t best = 0;
+  for (int i = 0; i < ATTUNE_BOARDS; i++) {
+    uint32_t arch = attune__boards[i].arch;
+    if (attune__arch_runs(arch, device) && arch > best) best = arch;
+  }
+  return best ? best : device;
+}
+
+static attune_status request_of(const attune_problem *problem, const char *arch,
+                                attune_request *out) {
+  memset(out, 0, sizeof *out);
+  uint32_t device = attune__arch_parse(arch);
+  if (!device) return attune_fail(ATTUNE_INVALID, "arch %s: wanted one like sm_80", arch);
+  attune_status status = attune__variant_of(problem, code_arch(device), &out->variant);
+  for (uint32_t i = 0; i < problem->pin_count && !status; i++)
+    status = attune__pinset_add(&out->pins, problem->pins[i].name, problem->pins[i].value);
+  return status ? status : attune__generated(&out->variant);
+}
+
+/* ---- one part ------------------------------------------------------------------------------ */
+
+static void say_store_warning(const attune_jit *jit) {
+  char warning[512];
+  if (attune__store_warning(jit->store, warning, sizeof warning))
+    say(jit, ATTUNE_LEVEL_WARN, "compiled kernels are not kept: %s", warning);
+}
+
+/* Asked twice, so that a compile is announced and a hit is not. */
+static attune_status get_entry(attune_jit *jit, const attune_kernel *kernel, blob *out) {
+  attune_status status = attune__store_get(jit->store, kernel, 0, &out->bytes, &out->size, NULL);
+  if (status != ATTUNE_NOT_FOUND || jit->no_jit) return status;
+  say(jit, ATTUNE_LEVEL_INFO, "compiling %s", kernel->name);
+  int compiled;
+  double began = attune__now_ms();
+  status = attune__store_get(jit->store, kernel, 1, &out->bytes, &out->size, &compiled);
+  if (!status && compiled)
+    say(jit, ATTUNE_LEVEL_INFO, "compiled %s in %d ms", kernel->name,
+        (int)(attune__now_ms() - began));
+  say_store_warning(jit);
+  return status;
+}
+
+/* What is wrong with an entry's code; "" when nothing is. */
+static attune_status read_warning(const blob *b, char out[ATTUNE_WARNING_MAX]) {
+  attune_entry entry;
+  attune_status status = attune__entry_read(b->bytes, b->size, &entry);
+  if (!status) attune__facts_warning(&entry.facts, out);
+  return status;
+}
+
+/* The best candidate whose code is as the planner counted on; when none is, the best of all: it is
+ * slow, not wrong. */
+static attune_status choose(attune_jit *jit, const attune_plan *plan, const attune_pinset *pins,
+                            blob *out) {
+  char warning[ATTUNE_WARNING_MAX] = "";
+  int tries = plan->legal_count < MAX_TRIES ? plan->legal_count : MAX_TRIES;
+  for (int i = 0; i < tries; i++) {
+    attune_kernel kernel;
+    blob next = {0};
+    attune_status status =
+        attune__kernel_make(&plan->request.variant, &plan->candidates[i].tile, pins, &kernel);
+    if (!status) status = get_entry(jit, &kernel, &next);
+    if (!status) status = read_warning(&next, warning);
+    int better = !status && (!out->bytes || !warning[0]);
+    free(better ? out->bytes : next.bytes);
+    if (better) *out = next;
+    if (status) return out->bytes ? ATTUNE_OK : status;
+    if (!warning[0]) return ATTUNE_OK;
+    say(jit, ATTUNE_LEVEL_WARN, "%s %s: %s", kernel.name, warning,
+        i + 1 < tries ? "the next candidate is tried" : "no candidate is better");
+  }
+  return ATTUNE_OK;
+}
+
+static attune_status make_part(attune_jit *jit, const attune_request *request, int part,
+                               blob *out) {
+  attune_plan_request wish = {.variant = request->variant,
+                              .shape = attune__plan_shape(ATTUNE_CLASS_ANY)};
+  wish.variant.part = (uint8_t)part;
+  attune_plan plan;
+  attune_status status = attune__plan_make(&wish, &plan);
+  if (!status) status = choose(jit, &plan, &request->pins, out);
+  attune__plan_free(&plan);
+  return status;
+}
+
+/* ---- one program --------------------------------------------------------------------------- */
+
+static void free_entries(attune_miss_result *result) {
+  blob *part = result->owner;
+  for (int i = 0; i < ATTUNE_MAX_PARTS; i++) free(part[i].bytes);
+  free(part);
+}
+
+/* A miss where nothing may be compiled: what to add to a spec, so that it is none next time. */
+static attune_status say_spec(const attune_request *request) {
+  attune__text line = {0};
+  char name[ATTUNE_NAME_MAX];
+  attune__variant_name(&request->variant, 1, name);
+  attune__spec_line(&request->variant, &request->pins, NULL, &line);
+  attune_status status = line.failed
+                             ? attune_fail(ATTUNE_NO_MEMORY, "a line of spec")
+                             : attune_fail(ATTUNE_NOT_FOUND,
+                                           "%s: no set has it, and compiling is off (no_jit or "
+                                           "ATTUNE_NO_JIT); a set built from this spec has it: %s",
+                                           name, line.data ? line.data : "");
+  attune__text_free(&line);
+  return status;
+}
+
+static attune_status make_program(attune_jit *jit, const attune_request *request,
+                                  attune_miss_result *result) {
+  int parts = attune__op_parts(request->variant.op);
+  blob *part = calloc(ATTUNE_MAX_PARTS, sizeof *part);
+  if (!part) return attune_fail(ATTUNE_NO_MEMORY, "a program of %d kernels", parts);
+  *result = (attune_miss_result){.count = parts, .free_entries = free_entries, .owner = part};
+  attune_status status = ATTUNE_OK;
+  for (int i = 0; i < parts && !status; i++) {
+    status = make_part(jit, request, i, &part[i]);
+    result->entries[i] = part[i].bytes, result->entry_bytes[i] = part[i].size;
+  }
+  if (!status) return ATTUNE_OK;
+  free_entries(result);
+  memset(result, 0, sizeof *result);
+  int absent = status == ATTUNE_NOT_FOUND || status == ATTUNE_NO_COMPILER;
+  return jit->no_jit && absent ? say_spec(request) : status;
+}
+
+/* Whether make_program would work, as far as that is known without compiling. */
+static attune_status dry_run(attune_jit *jit, const attune_request *request) {
+  attune_kernel kernels[ATTUNE_MAX_PARTS];
+  int count;
+  if (!jit->no_jit) return attune__expand_request(request, kernels, &count);
+  attune_miss_result result;
+  attune_status status = make_program(jit, request, &result);
+  if (!status) free_entries(&result);
+  return status;
+}
+
+static attune_status on_miss(void *user, const attune_problem *problem, const char *arch, int dry,
+                             attune_miss_result *result) {
+  attune_request request;
+  attune_status status = request_of(problem, arch, &request);
+  if (status) return status;
+  return dry ? dry_run(user, &request) : make_program(user, &request, result);
+}
+
+/* ---- install ------------------------------------------------------------------------------- */
+
+static int forbidden_by_environment(void) {
+  const char *value = getenv("ATTUNE_NO_JIT");
+  return value && *value && strcmp(value, "0") != 0;
+}
+
+attune_status attune_jit_install(attune_context *context, const attune_jit_options *options,
+                                 attune_jit **out) {
+  if (out) *out = NULL;
+  if (!context || !out || (options && options->size != sizeof *options))
+    return attune_fail(ATTUNE_INVALID, "attune_jit_install: wanted a context, a place for the jit, "
+                                       "and options with their size (or none)");
+  attune_jit_options o = options ? *options : attune_jit_options_init();
+  attune_jit *jit = calloc(1, sizeof *jit);
+  if (!jit) return attune_fail(ATTUNE_NO_MEMORY, "a jit");
+  jit->no_jit = o.no_jit || forbidden_by_environment();
+  jit->message = o.message, jit->user = o.message_user;
+  attune_status status = attune__store_open(o.store, &jit->store);
+  if (status) {
+    free(jit);
+    return status;
+  }
+  attune_on_miss(context, on_miss, jit);
+  *out = jit;
+  return ATTUNE_OK;
+}
+
+void attune_jit_close(attune_jit *jit) {
+  if (!jit) return;
+  attune__store_close(jit->store);
+  free(jit);
+}
