@@ -1,8 +1,8 @@
 /* verify.h - runs programs on nasty shapes and real data, and compares with float64.
  *
  * Bound on O: max|err| <= 2 * max|err of rounded standard attention| + 1 output ulp at max|O|
- * (fp32: + 8 ulp at max|V|). Bound on LSE: absolute, stated in verify.c with its derivation. Outputs
- * and padding are poisoned before each run; two runs must agree bit for bit. */
+ * (fp32: + 8 ulp at max|V|). Bound on LSE: absolute, stated in verify_judge.c with its derivation.
+ * Outputs and padding are poisoned before each run; two runs must agree bit for bit. */
 #ifndef ATTUNE_VERIFY_H
 #define ATTUNE_VERIFY_H
 
@@ -13,7 +13,9 @@
 typedef struct attune_verdict {
   char name[ATTUNE_NAME_MAX]; /* kernel, or variant of a program of several */
   int kernels;                /* kernels that this verdict speaks of */
-  int passed, cases;
+  int passed, cases;          /* cases: those that ran */
+  int not_run;                /* cases that could not: no memory, no data */
+  char not_run_why[160];
   double worst_error, worst_bound; /* of the case nearest to or furthest over its bound */
   char worst_case[160];            /* "b2 h4/2 q65 k130 causal top_left strided" */
   char reason[200];                /* of the bound, or of the failure */
@@ -24,13 +26,16 @@ typedef struct attune_verify_options {
   int quick;        /* 1: the few most telling cases */
   int threads;      /* for the reference; 0: all cores */
   uint64_t seed;
+  const attune_pinset *pins; /* what the program's kernels were pinned to, NULL: nothing */
 } attune_verify_options;
 
-/* Verifies one prepared program through `device`. ATTUNE_MISMATCH when a case failed (verdict says
- * which); other statuses mean that it could not be run. */
+/* Verifies one prepared program through `device`, which is its context's. options may be NULL.
+ * ATTUNE_MISMATCH when a case failed (verdict says which); other statuses mean that it could not be
+ * run. A driver error during a case is that case's failure, and ends the run. */
 attune_status attune__verify_program(attune_program *program, attune__device *device,
                                      const attune_variant *variant,
                                      const attune_verify_options *options, attune_verdict *out);
+/* One line: name, pass or FAIL, error, bound, cases, reason. */
 void attune__verdict_print(const attune_verdict *verdict, attune__text *out);
 
 #endif
