@@ -1,0 +1,143 @@
+/* test_kernels.c - the templates through the compiler: every kernel of specs/ci.yaml, every cross
+ * of mask, type and alignment, and the tiles at the edges of what is legal, on the archs that
+ * differ. None may spill, keep a stack frame or be warned about. What they compute is for verify.
+ * Needs NVRTC. */
+#include "../gen/expand.h"
+#include "../gen/nvrtc.h"
+#include "../gen/template.h"
+#include "test.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+enum { THREADS = 2, MAX_KERNELS = 256, FAULT_MAX = 600 };
+
+/* Kernels to compile, and the first fault of each: "" when clean. */
+static attune_kernel kernels[MAX_KERNELS];
+static char faults[MAX_KERNELS][FAULT_MAX];
+static int count;
+static atomic_int next;
+
+static void judge(const attune_kernel *kernel, const char *source, char *fault) {
+  attune_image image;
+  if (attune__nvrtc_compile(source, kernel->name, kernel->variant.arch, &image) != ATTUNE_OK) {
+    snprintf(fault, FAULT_MAX, "%s", attune_error());
+    return;
+  }
+  const attune_facts *facts = &image.facts;
+  const char *warning = strstr(image.log, "warning");
+  if (facts->spill_bytes || facts->stack_bytes || facts->static_smem || image.c75_warnings)
+    snprintf(fault, FAULT_MAX, "spills %u, stack %u, static shared memory %u, C75xx %d",
+             facts->spill_bytes, facts->stack_bytes, facts->static_smem, image.c75_warnings);
+  else if (!facts->registers)
+    snprintf(fault, FAULT_MAX, "no registers reported");
+  else if (warning)
+    snprintf(fault, FAULT_MAX, "%.500s", warning);
+  attune__image_free(&image);
+}
+
+static void *worker(void *unused) {
+  (void)unused;
+  for (int i = atomic_fetch_add(&next, 1); i < count; i = atomic_fetch_add(&next, 1)) {
+    attune__text source = {0};
+    attune_emit_options options = {.lines = 1};
+    if (attune__emit(&kernels[i], &options, &source) != ATTUNE_OK)
+      snprintf(faults[i], FAULT_MAX, "%s", attune_error());
+    else
+      judge(&kernels[i], source.data, faults[i]);
+    attune__text_free(&source);
+  }
+  return NULL;
+}
+
+/* Compiles kernels[0 .. count) and fails with the names and faults of those that aren't clean. */
+static void compile_all(void) {
+  pthread_t thread[THREADS];
+  attune__text report = {0};
+  memset(faults, 0, sizeof faults);
+  atomic_store(&next, 0);
+  for (int i = 0; i < THREADS; i++)
+    ck_assert_int_eq(pthread_create(&thread[i], NULL, worker, NULL), 0);
+  for (int i = 0; i < THREADS; i++) pthread_join(thread[i], NULL);
+  for (int i = 0; i < count; i++)
+    if (faults[i][0]) attune__text_printf(&report, "\n%s: %s", kernels[i].name, faults[i]);
+  ck_assert_msg(!report.size, "%s", report.data);
+}
+
+static void add(const attune_variant *variant, const attune_tile *tile) {
+  ck_assert_int_lt(count, MAX_KERNELS);
+  ck_assert_msg(attune__kernel_make(variant, tile, NULL, &kernels[count++]) == ATTUNE_OK, "%s",
+                attune_error());
+}
+
+static attune_variant fwd(const char *arch, int dtype, int mask, int align) {
+  return (attune_variant){.arch = attune__arch_parse(arch),
+                          .op = ATTUNE_OP_ATTN_FWD,
+                          .head_dim_qk = 24,
+                          .head_dim_v = 40,
+                          .group = 1,
+                          .dtype_q = (uint8_t)dtype,
+                          .dtype_kv = (uint8_t)dtype,
+                          .dtype_out = (uint8_t)dtype,
+                          .mask = (uint8_t)mask,
+                          .align = (uint8_t)align};
+}
+
+static attune_tile fma_tile(int m, int n, int warps, int share_kv) {
+  return (attune_tile){.family = ATTUNE_FAMILY_FMA,
+                       .block_m = (uint16_t)m,
+                       .block_n = (uint16_t)n,
+                       .stages = 1,
+                       .warps = (uint8_t)warps,
+                       .share_kv = (uint8_t)share_kv};
+}
+
+START_TEST(ci_matrix) {
+  attune_spec spec;
+  attune_job job;
+  attune__text errors = {0};
+  attune_spec_options options = {0};
+  ck_assert_msg(attune__spec_read("specs/ci.yaml", NULL, 0, &options, &spec, &errors) == ATTUNE_OK,
+                "%s", errors.data);
+  ck_assert_msg(attune__expand(&spec, &job, &errors) == ATTUNE_OK, "%s", errors.data);
+  ck_assert_int_ge(job.kernel_count, 20);
+  ck_assert_int_le(job.kernel_count, MAX_KERNELS);
+  memcpy(kernels, job.kernels, (size_t)job.kernel_count * sizeof *kernels);
+  count = job.kernel_count;
+  attune__job_free(&job);
+  attune__spec_free(&spec);
+  compile_all();
+}
+END_TEST
+
+/* Archs take turns, so that each type meets one that rounds bf16 in integers and one that doesn't.
+ */
+START_TEST(masks_types_alignments) {
+  static const char *const archs[] = {"sm_75", "sm_80", "sm_90a", "sm_100a", "sm_120a"};
+  attune_tile tile = fma_tile(32, 32, 4, 0);
+  count = 0;
+  for (int mask = ATTUNE_MASK_NONE; mask <= ATTUNE_MASK_WINDOW; mask++)
+    for (int dtype = ATTUNE_DTYPE_FP32; dtype <= ATTUNE_DTYPE_BF16; dtype++)
+      for (int align = ATTUNE_ALIGN_16B; align <= ATTUNE_ALIGN_ELEM; align++) {
+        attune_variant variant = fwd(archs[count % 5], dtype, mask, align);
+        add(&variant, &tile);
+      }
+  ck_assert_int_eq(count, 18);
+  compile_all();
+}
+END_TEST
+
+/* One row and eight rows a thread, one column and eight, K and V apart and in turns. */
+START_TEST(edges_of_tiles) {
+  attune_variant variant = fwd("sm_80", ATTUNE_DTYPE_BF16, ATTUNE_MASK_WINDOW, ATTUNE_ALIGN_ELEM);
+  count = 0;
+  for (int share_kv = 0; share_kv <= 1; share_kv++) {
+    attune_tile smallest = fma_tile(16, 16, 8, share_kv), tall = fma_tile(128, 16, 8, share_kv);
+    attune_tile wide = fma_tile(16, 128, 8, share_kv), largest = fma_tile(128, 128, 8, share_kv);
+    add(&variant, &smallest), add(&variant, &tall), add(&variant, &wide), add(&variant, &largest);
+  }
+  compile_all();
+}
+END_TEST
+
+TEST_MAIN("kernels", ci_matrix, masks_types_alignments, edges_of_tiles)
