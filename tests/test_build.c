@@ -1,0 +1,252 @@
+/* test_build.c - a job built into a set folder: complete, resumable, equal bytes. Needs NVRTC. */
+#include "../gen/build.h"
+#include "test.h"
+
+#include <fcntl.h>
+#include <ftw.h>
+#include <limits.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char spec_text[] = "version: 1\nop: attn_fwd\narch: sm_80\ndtype: fp32\n"
+                                "head_dim: [8, 16]\nmask: [none]\n";
+
+static attune_job read_job(const char *text) {
+  attune_spec spec;
+  attune_job job;
+  attune_spec_options options = {0};
+  attune__text errors = {0};
+  ck_assert_msg(attune__spec_read("test.yaml", text, strlen(text), &options, &spec, &errors) ==
+                    ATTUNE_OK,
+                "%s", errors.data ? errors.data : attune_error());
+  ck_assert_int_eq(attune__expand(&spec, &job, &errors), ATTUNE_OK);
+  attune__spec_free(&spec);
+  attune__text_free(&errors);
+  return job;
+}
+
+static int remove_one(const char *path, const struct stat *s, int type, struct FTW *at) {
+  (void)s, (void)type, (void)at;
+  return remove(path);
+}
+static void remove_tree(const char *path) {
+  nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+static int progress_calls;
+static void on_progress(void *user, const attune_build_progress *p) {
+  const attune_job *job = user;
+  ck_assert_int_eq(p->done, ++progress_calls);
+  ck_assert_int_eq(p->total, job->kernel_count);
+  ck_assert_ptr_nonnull(p->name);
+  if (p->facts) ck_assert_uint_gt(p->facts->registers, 0);
+}
+
+static attune_build_summary build_into(attune_job *job, const char *folder, int keep_source) {
+  attune_build_options options = {
+      .out = folder, .jobs = 2, .keep_source = keep_source, .progress = on_progress, .user = job};
+  attune_build_summary summary;
+  attune__text errors = {0};
+  progress_calls = 0;
+  ck_assert_msg(attune__build(job, &options, &summary, &errors) == ATTUNE_OK, "%s",
+                errors.data ? errors.data : attune_error());
+  ck_assert_ptr_null(errors.data);
+  ck_assert_int_eq(progress_calls, job->kernel_count);
+  ck_assert_int_eq(summary.failed, 0);
+  ck_assert_int_eq(summary.compiled + summary.kept, job->kernel_count);
+  return summary;
+}
+
+static void join(char out[PATH_MAX], const char *folder, const char *name, const char *suffix) {
+  snprintf(out, PATH_MAX, "%s/%s%s", folder, name, suffix);
+}
+
+static void digest_of(const char *folder, const char *name, const char *suffix, char out[65]) {
+  char path[PATH_MAX];
+  void *bytes;
+  size_t size;
+  join(path, folder, name, suffix);
+  ck_assert_msg(attune__file_read(path, 64 << 20, &bytes, &size) == ATTUNE_OK, "%s",
+                attune_error());
+  attune__sha256_hex(bytes, size, out);
+  free(bytes);
+}
+
+static void expect_equal(const char *a, const char *b, const char *name, const char *suffix) {
+  char first[65], second[65];
+  digest_of(a, name, suffix, first), digest_of(b, name, suffix, second);
+  ck_assert_str_eq(first, second);
+}
+
+START_TEST(a_set_is_complete_and_a_second_build_keeps_it) {
+  char folder[] = "build/tmp-build-XXXXXX", path[PATH_MAX], before[65], after[65];
+  ck_assert_ptr_nonnull(mkdtemp(folder));
+  attune_job job = read_job(spec_text);
+  ck_assert_int_eq(job.kernel_count, 2);
+  attune_build_summary summary = build_into(&job, folder, 1);
+  ck_assert_int_eq(summary.compiled, 2);
+  ck_assert(summary.compile_ms > 0 && summary.wall_ms > 0);
+
+  attune__set set;
+  ck_assert_msg(attune__set_read(folder, &set) == ATTUNE_OK, "%s", attune_error());
+  ck_assert_int_eq(set.kernel_count, 2);
+  ck_assert_int_eq(set.row_count, 2);
+  ck_assert_ptr_nonnull(strstr(set.made_by, "nvrtc"));
+  int64_t bytes_on_disk = 0;
+  for (int i = 0; i < set.kernel_count; i++) {
+    void *bytes;
+    attune_entry entry;
+    struct stat s;
+    ck_assert_msg(attune__set_entry(&set, i, &bytes, &entry) == ATTUNE_OK, "%s", attune_error());
+    ck_assert_str_eq(entry.name, job.kernels[i].name);
+    ck_assert_uint_eq(entry.recipe.smem_bytes, job.kernels[i].ledger.bytes);
+    ck_assert_uint_gt(entry.facts.registers, 0);
+    ck_assert_uint_eq(entry.facts.spill_bytes, 0);
+    free(bytes);
+    join(path, folder, job.kernels[i].name, ".entry");
+    ck_assert_int_eq(stat(path, &s), 0);
+    bytes_on_disk += s.st_size;
+    join(path, folder, job.kernels[i].name, ".cu");
+    ck_assert_int_eq(access(path, R_OK), 0);
+  }
+  ck_assert_int_eq(summary.entry_bytes, bytes_on_disk);
+  attune__set_free(&set);
+
+  digest_of(folder, "manifest", "", before);
+  summary = build_into(&job, folder, 0);
+  ck_assert_int_eq(summary.kept, 2);
+  digest_of(folder, "manifest", "", after);
+  ck_assert_str_eq(before, after);
+
+  /* damaged: made again, the other kept; a lost .keys: all made again, to the same bytes */
+  join(path, folder, job.kernels[1].name, ".entry");
+  ck_assert_int_eq(truncate(path, 1000), 0);
+  summary = build_into(&job, folder, 0);
+  ck_assert_int_eq(summary.kept, 1);
+  ck_assert_int_eq(summary.compiled, 1);
+  join(path, folder, ".keys", "");
+  ck_assert_int_eq(unlink(path), 0);
+  summary = build_into(&job, folder, 0);
+  ck_assert_int_eq(summary.compiled, 2);
+  digest_of(folder, "manifest", "", after);
+  ck_assert_str_eq(before, after);
+  attune__job_free(&job);
+  remove_tree(folder);
+}
+END_TEST
+
+START_TEST(two_builds_have_equal_bytes) {
+  char a[] = "build/tmp-build-XXXXXX", b[] = "build/tmp-build-XXXXXX";
+  ck_assert_ptr_nonnull(mkdtemp(a));
+  ck_assert_ptr_nonnull(mkdtemp(b));
+  attune_job job = read_job(spec_text);
+  build_into(&job, a, 1);
+  build_into(&job, b, 1);
+  expect_equal(a, b, "manifest", "");
+  expect_equal(a, b, ".keys", "");
+  for (int i = 0; i < job.kernel_count; i++) {
+    expect_equal(a, b, job.kernels[i].name, ".entry");
+    expect_equal(a, b, job.kernels[i].name, ".cu");
+  }
+  attune__job_free(&job);
+  remove_tree(a);
+  remove_tree(b);
+}
+END_TEST
+
+static void expect_there(const char *folder, const char *name, const char *suffix, int there) {
+  char path[PATH_MAX];
+  join(path, folder, name, suffix);
+  ck_assert_msg((access(path, F_OK) == 0) == there, "%s", path);
+}
+
+START_TEST(another_spec_replaces_the_set) {
+  char folder[] = "build/tmp-build-XXXXXX";
+  ck_assert_ptr_nonnull(mkdtemp(folder));
+  attune_job two = read_job(spec_text);
+  attune_job one = read_job("version: 1\nop: attn_fwd\narch: sm_80\ndtype: fp32\nhead_dim: 16\n");
+  build_into(&two, folder, 1);
+  attune_build_summary summary = build_into(&one, folder, 0);
+  ck_assert_int_eq(summary.kept, 1);
+  for (int i = 0; i < two.kernel_count; i++) {
+    int stays = strcmp(two.kernels[i].name, one.kernels[0].name) == 0;
+    expect_there(folder, two.kernels[i].name, ".entry", stays);
+    expect_there(folder, two.kernels[i].name, ".cu", stays);
+  }
+  attune__job_free(&two);
+  attune__job_free(&one);
+  remove_tree(folder);
+}
+END_TEST
+
+/* One kernel of two fails: the other is compiled, the set is not published. */
+START_TEST(a_failed_kernel_fails_the_build) {
+  char folder[] = "build/tmp-build-XXXXXX";
+  ck_assert_ptr_nonnull(mkdtemp(folder));
+  attune_job job = read_job(spec_text);
+  job.kernels[0].template_path = "attn_fwd/no_such_file.cu";
+  attune_build_options options = {.out = folder, .jobs = 2};
+  attune_build_summary summary;
+  attune__text errors = {0};
+  ck_assert_int_eq(attune__build(&job, &options, &summary, &errors), ATTUNE_TEMPLATE);
+  ck_assert_int_eq(summary.failed, 1);
+  ck_assert_int_eq(summary.compiled, 1);
+  size_t length = strlen(job.kernels[0].name);
+  ck_assert_int_eq(strncmp(errors.data, job.kernels[0].name, length), 0);
+  ck_assert_int_eq(errors.data[length], ':');
+  ck_assert_ptr_nonnull(strstr(errors.data, "no_such_file"));
+  attune__text_free(&errors);
+  expect_there(folder, "manifest", "", 0);
+  expect_there(folder, job.kernels[0].name, ".entry", 0);
+
+  /* mended: goes on from there */
+  job.kernels[0].template_path = job.kernels[1].template_path;
+  summary = build_into(&job, folder, 0);
+  ck_assert_int_eq(summary.kept, 1);
+  ck_assert_int_eq(summary.compiled, 1);
+  attune__job_free(&job);
+  remove_tree(folder);
+}
+END_TEST
+
+/* Launch bounds that the planner would never choose, so that the kernel spills. */
+START_TEST(a_spill_fails_the_build_unless_allowed) {
+  char folder[] = "build/tmp-build-XXXXXX";
+  ck_assert_ptr_nonnull(mkdtemp(folder));
+  attune_job job = read_job("version: 1\nop: attn_fwd\narch: sm_80\ndtype: fp32\nhead_dim: 128\n");
+  job.kernels[0].recipe.threads = 1024; /* leaves 64 registers a thread */
+  attune_build_options options = {.out = folder};
+  attune_build_summary summary;
+  attune__text errors = {0};
+  ck_assert_int_eq(attune__build(&job, &options, &summary, &errors), ATTUNE_COMPILE);
+  ck_assert_ptr_nonnull(strstr(errors.data, "spills"));
+  expect_there(folder, job.kernels[0].name, ".entry", 0);
+  expect_there(folder, "manifest", "", 0);
+  attune__text_free(&errors);
+  options.allow_spills = 1;
+  ck_assert_msg(attune__build(&job, &options, &summary, &errors) == ATTUNE_OK, "%s",
+                attune_error());
+  ck_assert_int_eq(summary.compiled, 1);
+  /* and what was allowed then is not kept where it is not allowed */
+  options.allow_spills = 0;
+  ck_assert_int_eq(attune__build(&job, &options, &summary, &errors), ATTUNE_COMPILE);
+  attune__text_free(&errors);
+  attune__job_free(&job);
+  remove_tree(folder);
+}
+END_TEST
+
+START_TEST(a_folder_that_cannot_be_made_is_an_error) {
+  attune_job job = read_job(spec_text);
+  attune_build_options options = {.out = "/proc/attune"};
+  attune_build_summary summary;
+  attune__text errors = {0};
+  ck_assert_int_eq(attune__build(&job, &options, &summary, &errors), ATTUNE_IO);
+  ck_assert_ptr_nonnull(strstr(attune_error(), "/proc/attune"));
+  attune__job_free(&job);
+}
+END_TEST
+
+TEST_MAIN("build", a_set_is_complete_and_a_second_build_keeps_it, two_builds_have_equal_bytes,
+          another_spec_replaces_the_set, a_failed_kernel_fails_the_build,
+          a_spill_fails_the_build_unless_allowed, a_folder_that_cannot_be_made_is_an_error)
