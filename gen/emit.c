@@ -24,8 +24,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- parameters of an op, from params.def
- * -------------------------------------------------------- */
+/* ---- parameters of an op, from params.def -------------------------------------------- */
 
 typedef struct param {
   const char *ctype, *name, *note;
@@ -59,8 +58,7 @@ static int is_pinned(const attune_pinset *pins, const char *name) {
   return 0;
 }
 
-/* ---- Lua text
- * -------------------------------------------------------------------------------------- */
+/* ---- Lua text ------------------------------------------------------------------------ */
 
 static void add_quoted(attune__text *out, const char *string, size_t size) {
   attune__text_puts(out, "\"");
@@ -88,8 +86,7 @@ static void add_bool(attune__text *out, const char *name, int value) {
   attune__text_printf(out, "%s = %s, ", name, value ? "true" : "false");
 }
 
-/* ---- constants
- * ------------------------------------------------------------------------------------- */
+/* ---- constants ----------------------------------------------------------------------- */
 
 static void add_constant(attune__text *out, const char *type, const char *name, const char *value,
                          const char *note) {
@@ -107,31 +104,20 @@ static void add_int_constant(attune__text *out, const char *name, int64_t value,
   add_constant(out, "int", name, text, note);
 }
 
-/* The nearest float, in decimals that read back to exactly it: 0.125f, 50.0f, 1e-05f. */
-static void add_float_constant(attune__text *out, const char *name, double value,
-                               const char *note) {
-  attune__text text = {0};
-  attune__text_number(&text, (double)(float)value);
-  if (!text.failed && !strpbrk(text.data, ".e")) attune__text_puts(&text, ".0");
-  attune__text_puts(&text, "f");
-  if (text.failed)
-    out->failed = 1;
-  else
-    add_constant(out, "float", name, text.data, note);
-  attune__text_free(&text);
+/* Nine digits tell any two floats apart; a literal without point or exponent would be an int. */
+static void add_pin(attune__text *out, const param *p, double value) {
+  char text[ATTUNE_PIN_TEXT_MAX + 3];
+  int is_float = !strcmp(p->ctype, CUDA_F32);
+  attune__pin_print(value, text);
+  if (is_float) strcat(text, strpbrk(text, ".e") ? "f" : ".0f");
+  add_constant(out, p->ctype, p->name, text, "pinned by the spec");
 }
 
-static void add_pinned(attune__text *out, const attune_kernel *kernel) {
+static void add_pins(attune__text *out, const attune_kernel *kernel) {
+  const attune_pinset *pins = &kernel->pins;
   for (const param *p = params_of(kernel->variant.op); p->name; p++)
-    for (uint32_t i = 0; i < kernel->pins.count; i++) {
-      if (strcmp(kernel->pins.pin[i].name, p->name)) continue;
-      char note[120];
-      snprintf(note, sizeof note, "pinned: %s", p->note);
-      if (!strcmp(p->ctype, CUDA_F32))
-        add_float_constant(out, p->name, kernel->pins.pin[i].value, note);
-      else
-        add_int_constant(out, p->name, (int64_t)kernel->pins.pin[i].value, note);
-    }
+    for (uint32_t i = 0; i < pins->count; i++)
+      if (!strcmp(pins->pin[i].name, p->name)) add_pin(out, p, pins->pin[i].value);
 }
 
 static void add_constants(attune__text *out, const attune_kernel *kernel) {
@@ -145,12 +131,11 @@ static void add_constants(attune__text *out, const attune_kernel *kernel) {
                      kernel->constant[i].note);
   add_int_constant(out, "kThreads", kernel->recipe.threads, "threads per block");
   add_int_constant(out, "kSmemBytes", kernel->ledger.bytes, "shared memory per block");
-  add_pinned(out, kernel);
+  add_pins(out, kernel);
   attune__text_puts(out, "},\n");
 }
 
-/* ---- the other values
- * ------------------------------------------------------------------------------ */
+/* ---- the other values ---------------------------------------------------------------- */
 
 static void add_variant(attune__text *out, const attune_kernel *kernel) {
   const attune_variant *v = &kernel->variant;
@@ -255,8 +240,7 @@ void attune__emit_environment(const attune_kernel *kernel, const attune_emit_opt
   attune__text_puts(out, "}\n");
 }
 
-/* ---- emit
- * ------------------------------------------------------------------------------------------ */
+/* ---- emit ---------------------------------------------------------------------------- */
 
 /* What stands in the constants block must be what was pinned. */
 static attune_status check_pins(const attune_kernel *kernel) {

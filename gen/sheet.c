@@ -40,17 +40,37 @@ static const char *grid_text(uint32_t grid) {
   return "";
 }
 
+static const char *family_text(int family) {
+  switch (family) {
+#define X(name, id, text, doc)                                                                     \
+  case id:                                                                                         \
+    return doc;
+    ATTUNE_FAMILIES(X)
+#undef X
+  }
+  return "";
+}
+
+/* A tile's field in the words of fields.def: "64 rows of Q per block"; a switch ("1: K and V take
+ * turns") by its text alone. */
+static void add_field(const char *text, int value, attune__text *out) {
+  if (!strncmp(text, "1: ", 3))
+    attune__text_printf(out, "%s", text + 3);
+  else
+    attune__text_printf(out, "%d %.*s", value, (int)strcspn(text, ";"), text);
+}
+
 static void add_tile(const attune_kernel *kernel, attune__text *out) {
-  const char *separator = " ";
-  attune__text_printf(out, "tile    family %s:", attune__family_name(kernel->tile.family));
+  const char *separator = "tile    ";
 #define X(type, field, letters, def, constant, text)                                               \
   if (kernel->tile.field != (def)) {                                                               \
-    attune__text_printf(out, "%s" #field " %d", separator, kernel->tile.field);                    \
+    attune__text_puts(out, separator);                                                             \
+    add_field(text, kernel->tile.field, out);                                                      \
     separator = ", ";                                                                              \
   }
   ATTUNE_TILE_FIELDS(X)
 #undef X
-  attune__text_puts(out, "\n");
+  attune__text_printf(out, "\nfamily  %s\n", family_text(kernel->tile.family));
 }
 
 static void add_launch(const attune_kernel *kernel, attune__text *out) {

@@ -38,7 +38,7 @@ typedef struct host {
   attune__text *out;
 } host;
 
-/* ---- places --------------------------------------------------------------------------------- */
+/* ---- places -------------------------------------------------------------------------- */
 
 static int is_template_chunk(const char *source) {
   size_t prefix = sizeof CHUNK_PREFIX - 1;
@@ -93,7 +93,7 @@ static void set_error(host *h, const place *at, const char *text) {
   add_template_line(h, at, &h->error);
 }
 
-/* ---- errors ---------------------------------------------------------------------------------- */
+/* ---- errors -------------------------------------------------------------------------- */
 
 /* Lua and its libraries put "chunk:line: " before a message; the place is told better by us. */
 static const char *without_position(lua_State *lua, const char *text) {
@@ -140,8 +140,7 @@ static int on_error(lua_State *lua) {
   return 1;
 }
 
-/* ---- limits -----------------------------------------------------------------------------------
- */
+/* ---- limits -------------------------------------------------------------------------- */
 
 static void *limited_alloc(void *user, void *block, size_t old_size, size_t size) {
   host *h = user;
@@ -175,8 +174,7 @@ static void count_steps(lua_State *lua, lua_Debug *event) {
   }
 }
 
-/* ---- what the engine calls ----------------------------------------------------------------------
- */
+/* ---- what the engine calls ----------------------------------------------------------- */
 
 /* source(path) -> text, or nil and why not */
 static int source(lua_State *lua) {
@@ -248,8 +246,7 @@ static int run(lua_State *lua) {
   return 0;
 }
 
-/* ---- one expansion
- * -------------------------------------------------------------------------------- */
+/* ---- one expansion ------------------------------------------------------------------- */
 
 static attune_status failed(host *h, int code) {
   if (code == LUA_ERRMEM) {

@@ -28,8 +28,7 @@ static struct {
   char *message;
 } table = {.once = PTHREAD_ONCE_INIT};
 
-/* ---- a folder ----------------------------------------------------------------------------------
- */
+/* ---- a folder ------------------------------------------------------------------------ */
 
 typedef struct folder {
   const char *root;
@@ -136,8 +135,7 @@ static attune_status read_folder(folder *f) {
   return status;
 }
 
-/* ---- the table --------------------------------------------------------------------------------
- */
+/* ---- the table ----------------------------------------------------------------------- */
 
 static void fill_table(void) {
   folder f = {.root = getenv("ATTUNE_TEMPLATES")};
@@ -162,8 +160,7 @@ attune_status attune__template_files(const attune_template_file **out, int *coun
                      table.message ? table.message : "templates: out of memory");
 }
 
-/* ---- the digest -------------------------------------------------------------------------------
- */
+/* ---- the digest ---------------------------------------------------------------------- */
 
 int attune__template_of_op(const char *path, int op) {
   static const struct {

@@ -1,6 +1,7 @@
 /* test_template.c - the template engine on small templates: what it writes, each error at its own
  * line, what templates cannot reach, limits, and the same bytes in a comma locale. */
 #include "../gen/template.h"
+#include "origins.h"
 #include "test.h"
 
 #include <locale.h>
@@ -321,26 +322,6 @@ START_TEST(limits) {
 }
 END_TEST
 
-/* Where each line of `text` comes from, by its #line directives. */
-static void check_origins(const sources *s, const char *text) {
-  char path[128] = "", want[256];
-  int line = 0, checked = 0;
-  for (const char *at = text; *at; at = strchr(at, '\n') + 1) {
-    int size = (int)strcspn(at, "\n");
-    if (sscanf(at, "#line %d \"/attune/templates/%127[^\"]\"", &line, path) == 2) continue;
-    const char *source = NULL;
-    for (int i = 0; i < s->count; i++)
-      if (!strcmp(s->file[i].path, path)) source = s->file[i].text;
-    ck_assert_msg(source != NULL, "no file %s", path);
-    for (int i = 1; i < line; i++) source = strchr(source, '\n') + 1;
-    snprintf(want, sizeof want, "%.*s", (int)strcspn(source, "$\n"), source);
-    ck_assert_msg(!strncmp(at, want, strlen(want)), "%s:%d is '%s', the text has '%.*s'", path,
-                  line, want, size, at);
-    line++, checked++;
-  }
-  ck_assert_int_ge(checked, 15);
-}
-
 START_TEST(line_directives) {
   sources s = engine_files();
   attune__text out = {0}, plain = {0}, stripped = {0};
@@ -350,11 +331,10 @@ START_TEST(line_directives) {
   add_source(&s, "b.cuh", "\nb1\n\nb2\n//@ local x = 1\nb3 $(x)\n");
   ck_assert_int_eq(expand_sources(&s, 1, &out), ATTUNE_OK);
   ck_assert_int_eq(expand_sources(&s, 0, &plain), ATTUNE_OK);
-  check_origins(&s, out.data);
+  ck_assert_int_eq(check_origins(s.file, s.count, out.data), 18);
   ck_assert_ptr_nonnull(strstr(out.data, "#line 2 \"/attune/templates/t.cu\"\na1\na2\n#line 5 "));
   ck_assert_ptr_nonnull(strstr(out.data, "a6 1\na7\n#line 13 \"/attune/templates/t.cu\"\na6 2\n"));
-  for (const char *at = out.data; *at; at = strchr(at, '\n') + 1)
-    if (strncmp(at, "#line", 5)) attune__text_add(&stripped, at, strcspn(at, "\n") + 1);
+  without_directives(out.data, &stripped);
   ck_assert_str_eq(stripped.data, plain.data);
   attune__text_free(&out), attune__text_free(&plain), attune__text_free(&stripped);
 }
