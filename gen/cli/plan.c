@@ -20,6 +20,7 @@ static const cli_option options[] = {
     {"--window", "L", "keys that mask window keeps to the left; default 512"},
     {"--batch", "N", "default 1"},
     {"--heads", "N", "default 1"},
+    {"--all", NULL, "every tile that fits, not the best dozen alone"},
     {"--model", "M", "article: square blocks, counted as the article does"},
     {NULL, NULL, NULL},
 };
@@ -147,7 +148,9 @@ static void tile_line(const attune_plan *plan, const attune_candidate *c, attune
   }
 }
 
-static void tiles_text(const attune_plan *plan, attune__text *out) {
+enum { SHOWN = 12 }; /* tiles that fit, without --all */
+
+static void tiles_text(const attune_plan *plan, int all, attune__text *out) {
   const attune_plan_request *r = &plan->request;
   char name[ATTUNE_NAME_MAX];
   attune__variant_name(&r->variant, 1, name);
@@ -160,7 +163,11 @@ static void tiles_text(const attune_plan *plan, attune__text *out) {
   attune__text_puts(out, "\n              device memory, MB:\n"
                          "      block  tile                 requested  compulsory  working set  "
                          "registers    model us  fits\n");
-  for (int i = 0; i < plan->count; i++) tile_line(plan, &plan->candidates[i], out);
+  int shown = all || plan->legal_count < SHOWN ? plan->legal_count : SHOWN;
+  for (int i = 0; i < shown; i++) tile_line(plan, &plan->candidates[i], out);
+  if (shown < plan->legal_count)
+    attune__text_printf(out, "             (%d more that fit: --all)\n", plan->legal_count - shown);
+  for (int i = plan->legal_count; i < plan->count; i++) tile_line(plan, &plan->candidates[i], out);
   if (plan->legal_count)
     attune__text_printf(out, "\nfirst choice: %s__%s\n", name, plan->candidates[0].name);
 }
@@ -212,7 +219,7 @@ static int print_tiles(const cli_args *args, const attune_plan_request *request)
     attune__json_end(&json, '}');
     attune__text_puts(&text, "\n");
   } else {
-    tiles_text(&plan, &text);
+    tiles_text(&plan, cli_value(args, "--all") != NULL, &text);
   }
   int failed = status == ATTUNE_OK ? CLI_OK : cli_fail(status);
   attune__plan_free(&plan);

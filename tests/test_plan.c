@@ -1,0 +1,496 @@
+/* test_plan.c - the planner: ledgers, byte counts, order, reasons; the article's table. Expected
+ * values are computed here a second time, key by key, or taken from the article. */
+#include "test.h"
+
+#include "../gen/plan.h"
+#include "../gen/text.h"
+
+#include <math.h>
+
+static attune_variant variant(int op, const char *arch, int dtype, int qk, int v, int mask) {
+  attune_variant out;
+  memset(&out, 0, sizeof out);
+  out.op = (uint8_t)op, out.arch = attune__arch_parse(arch), out.mask = (uint8_t)mask;
+  out.dtype_q = out.dtype_kv = out.dtype_out = (uint8_t)dtype;
+  out.head_dim_qk = (uint16_t)qk, out.head_dim_v = (uint16_t)v;
+  out.align = ATTUNE_ALIGN_16B, out.group = 1;
+  return out;
+}
+
+static attune_variant forward(int d) {
+  return variant(ATTUNE_OP_ATTN_FWD, "sm_80", ATTUNE_DTYPE_FP32, d, d, ATTUNE_MASK_NONE);
+}
+
+static attune_plan_request request(attune_variant v, uint32_t budget) {
+  return (attune_plan_request){
+      .variant = v, .budget = budget, .shape = attune__plan_shape(ATTUNE_CLASS_ANY)};
+}
+
+static attune_tile tile(int m, int n, int warps, int share) {
+  attune_tile t;
+  memset(&t, 0, sizeof t);
+  t.family = ATTUNE_FAMILY_FMA, t.stages = 1, t.share_kv = (uint8_t)share;
+  t.block_m = (uint16_t)m, t.block_n = (uint16_t)n, t.warps = (uint8_t)warps;
+  return t;
+}
+
+static uint32_t random_state = 1;
+static int random_below(int limit) {
+  random_state = random_state * 1664525u + 1013904223u;
+  return (int)(random_state >> 8) % limit;
+}
+
+/* ---- the matrix: every property of a plan -------------------------------------------------- */
+
+/* Bytes that the kernels' contract gives a tile of attn_fwd. */
+static uint32_t expected_bytes(const attune_variant *v, const attune_tile *t) {
+  int qk = v->head_dim_qk, dv = v->head_dim_v;
+  int vec = dv <= 16 ? 1 : (dv + 63) / 64 * 64 == (dv + 31) / 32 * 32 ? 4 : 2;
+  int padded = (dv + 16 * vec - 1) / (16 * vec) * 16 * vec;
+  int p = t->block_n % 32 == 0 ? t->block_n + 16 : t->block_n;
+  int kv = t->share_kv ? (qk + 4 > padded ? qk + 4 : padded) : qk + 4 + padded;
+  return (uint32_t)(4 * (t->block_m * (qk + 4) + t->block_n * kv + t->block_m * p));
+}
+
+static void check_ledger(const attune_ledger *ledger) {
+  uint32_t end = 0;
+  for (int i = 0; i < ledger->count; i++) {
+    const attune_piece *piece = &ledger->piece[i];
+    ck_assert_uint_eq(piece->bytes, piece->rows * piece->columns * 4);
+    ck_assert_uint_eq(piece->offset % piece->align, 0);
+    ck_assert_uint_eq(piece->offset, end); /* multiples of 16 bytes: no gaps */
+    end = piece->offset + piece->bytes;
+  }
+  ck_assert_uint_eq(ledger->bytes, end);
+}
+
+static void check_candidates(const attune_plan *plan) {
+  const attune_variant *v = &plan->request.variant;
+  for (int i = 0; i < plan->count; i++) {
+    const attune_candidate *c = &plan->candidates[i];
+    ck_assert_int_eq(c->legal, i < plan->legal_count);
+    check_ledger(&c->ledger);
+    if (v->op == ATTUNE_OP_ATTN_FWD)
+      ck_assert_uint_eq(c->ledger.bytes, expected_bytes(v, &c->tile));
+    if (!c->legal) {
+      ck_assert_msg(c->reason[0], "%s has no reason", c->name);
+      continue;
+    }
+    ck_assert_uint_le(c->ledger.bytes, attune__plan_budget(&plan->request));
+    ck_assert_uint_le(c->ledger.bytes, (uint32_t)plan->request.board->smem_block);
+    ck_assert(isfinite(c->cost.total) && c->cost.total > 0 && c->cost.occupancy >= 1);
+    if (i) ck_assert(plan->candidates[i - 1].cost.total <= c->cost.total);
+  }
+}
+
+static void check_same(const attune_plan *a, const attune_plan *b) {
+  ck_assert_int_eq(a->count, b->count);
+  ck_assert_int_eq(a->legal_count, b->legal_count);
+  for (int i = 0; i < a->count; i++) ck_assert_str_eq(a->candidates[i].name, b->candidates[i].name);
+}
+
+/* Budgets from too little to all: the first choice never gets worse. */
+static void check_variant(attune_variant v) {
+  static const uint32_t budgets[] = {4096, 16384, 49152, 98304, 0};
+  double before = INFINITY;
+  for (int b = 0; b < 5; b++) {
+    attune_plan_request r = request(v, budgets[b]);
+    attune_plan plan, again;
+    attune_status status = attune__plan_make(&r, &plan);
+    ck_assert_int_eq(status, plan.legal_count ? ATTUNE_OK : ATTUNE_NO_FIT);
+    ck_assert_msg(plan.legal_count || budgets[b], "no tile at all: %s", attune_error());
+    check_candidates(&plan);
+    if (b == 4) {
+      attune__plan_make(&r, &again);
+      check_same(&plan, &again);
+      attune__plan_free(&again);
+    }
+    double now = plan.legal_count ? plan.candidates[0].cost.total : INFINITY;
+    ck_assert(now <= before);
+    before = now;
+    attune__plan_free(&plan);
+  }
+}
+
+START_TEST(every_property_over_the_matrix) {
+  static const int others[] = {8, 24, 64, 128, 256};
+  for (int b = 0; b < ATTUNE_BOARDS; b++)
+    for (int d = 8; d <= 256; d += 8)
+      for (int mask = ATTUNE_MASK_NONE; mask <= ATTUNE_MASK_WINDOW; mask++) {
+        int dtype = ATTUNE_DTYPE_FP32 + (d / 8 + mask + b) % 3, other = others[(d / 8 + mask) % 5];
+        const char *arch = attune__boards[b].arch_name;
+        check_variant(variant(ATTUNE_OP_ATTN_FWD, arch, dtype, d, d, mask));
+        if (b % 3 == 0) check_variant(variant(ATTUNE_OP_ATTN_FWD, arch, dtype, d, other, mask));
+      }
+}
+END_TEST
+
+START_TEST(every_part_of_the_standard_op_is_planned) {
+  for (int b = 0; b < ATTUNE_BOARDS; b++)
+    for (int d = 8; d <= 256; d += 8)
+      for (int part = 0; part < 3; part++) {
+        attune_variant v = variant(ATTUNE_OP_ATTN_STANDARD, attune__boards[b].arch_name,
+                                   ATTUNE_DTYPE_FP32, d, 264 - d, ATTUNE_MASK_CAUSAL);
+        v.part = (uint8_t)part;
+        attune_plan_request r = request(v, 0);
+        attune_plan plan;
+        ck_assert_int_eq(attune__plan_make(&r, &plan), ATTUNE_OK);
+        check_candidates(&plan);
+        ck_assert_int_eq(plan.candidates[0].ledger.bytes == 0, part == 1);
+        attune__plan_free(&plan);
+      }
+}
+END_TEST
+
+/* ---- bytes and keys, counted one by one ------------------------------------------------------ */
+
+static int keep(const attune_variant *v, const attune_shape *s, int64_t i, int64_t j) {
+  int64_t off = s->corner == ATTUNE_CORNER_BOTTOM_RIGHT ? s->len_k - s->len_q : 0;
+  if (v->mask == ATTUNE_MASK_CAUSAL) return j - i <= off;
+  if (v->mask == ATTUNE_MASK_WINDOW)
+    return (s->window_left < 0 || j - i >= off - s->window_left) &&
+           (s->window_right < 0 || j - i <= off + s->window_right);
+  return 1;
+}
+
+/* First and one past the last key that any row of [i0, i1) keeps; equal when there is none. */
+static void count_range(const attune_variant *v, const attune_shape *s, int64_t i0, int64_t i1,
+                        int64_t *begin, int64_t *end) {
+  *begin = *end = -1;
+  for (int64_t j = 0; j < s->len_k; j++)
+    for (int64_t i = i0; i < i1; i++)
+      if (keep(v, s, i, j)) {
+        if (*begin < 0) *begin = j;
+        *end = j + 1;
+        break;
+      }
+}
+
+static attune_shape random_shape(void) {
+  attune_shape s = {.batch = 1 + random_below(2), .heads_kv = 1 + random_below(2)};
+  s.heads_q = s.heads_kv * (1 + random_below(3));
+  s.len_q = random_below(90), s.len_k = random_below(90);
+  s.window_left = random_below(40) - 1, s.window_right = random_below(40) - 1;
+  s.corner = random_below(2) ? ATTUNE_CORNER_TOP_LEFT : ATTUNE_CORNER_BOTTOM_RIGHT;
+  return s;
+}
+
+START_TEST(key_ranges_and_pairs_are_those_of_the_mask) {
+  for (int run = 0; run < 400; run++) {
+    attune_variant v = forward(64);
+    v.mask = (uint8_t)(ATTUNE_MASK_NONE + run % 3);
+    attune_shape s = random_shape();
+    double pairs = 0;
+    for (int64_t i = 0; i < s.len_q; i++)
+      for (int64_t j = 0; j < s.len_k; j++) pairs += keep(&v, &s, i, j);
+    ck_assert_double_eq(attune__mask_pairs(&v, &s), pairs);
+    ck_assert_double_eq(attune__flops(&v, &s),
+                        4 * 64 * pairs * (double)s.batch * (double)s.heads_q);
+    for (int64_t i0 = 0; i0 < s.len_q; i0 += 16) {
+      int64_t i1 = i0 + 16 < s.len_q ? i0 + 16 : s.len_q, begin, end, first, last;
+      attune__mask_range(&v, &s, i0, i1, &begin, &end);
+      count_range(&v, &s, i0, i1, &first, &last);
+      ck_assert_int_eq(end - begin, last - first);
+      ck_assert(begin >= 0 && begin <= end && end <= s.len_k);
+      if (first >= 0) ck_assert_int_eq(begin, first);
+    }
+  }
+}
+END_TEST
+
+/* What one head of a kernel requests and touches, in rows or elements. */
+typedef struct counts {
+  int64_t range_keys, range_pairs, kept, distinct_keys, blocks_m, blocks_n;
+} counts;
+
+static counts count(const attune_variant *v, const attune_shape *s, int m, int n) {
+  counts c = {0};
+  char touched[128] = {0};
+  for (int64_t i0 = 0; i0 < s->len_q; i0 += m) {
+    int64_t i1 = i0 + m < s->len_q ? i0 + m : s->len_q, begin, end;
+    count_range(v, s, i0, i1, &begin, &end);
+    for (int64_t j = begin; j < end; j++) touched[j] = 1;
+    c.range_keys += end - begin, c.range_pairs += (i1 - i0) * (end - begin), c.blocks_m++;
+    for (int64_t i = i0; i < i1; i++)
+      for (int64_t j = 0; j < s->len_k; j++) c.kept += keep(v, s, i, j);
+  }
+  for (int j = 0; j < 128; j++) c.distinct_keys += touched[j];
+  if (n)
+    for (int64_t j0 = 0; j0 < s->len_k; j0 += n) c.blocks_n++;
+  return c;
+}
+
+static void check_row(const attune_traffic *t, const char *tensor, int write, double requested,
+                      double compulsory) {
+  for (int i = 0; i < t->count; i++) {
+    const attune_traffic_row *row = &t->row[i];
+    if (strcmp(row->tensor, tensor)) continue;
+    ck_assert_double_eq(write ? row->requested_write : row->requested_read, requested);
+    ck_assert_double_eq(write ? row->compulsory_write : row->compulsory_read, compulsory);
+    ck_assert_double_eq(write ? row->requested_read : row->requested_write, 0);
+    return;
+  }
+  ck_abort_msg("no row %s", tensor);
+}
+
+static void check_sums(const attune_traffic *t) {
+  double requested = 0, compulsory = 0;
+  for (int i = 0; i < t->count; i++) {
+    requested += t->row[i].requested_read + t->row[i].requested_write;
+    compulsory += t->row[i].compulsory_read + t->row[i].compulsory_write;
+  }
+  ck_assert_double_eq(t->requested, requested);
+  ck_assert_double_eq(t->compulsory, compulsory);
+  ck_assert(requested >= compulsory);
+}
+
+static attune_traffic traffic_of(const attune_variant *v, const attune_tile *t,
+                                 const attune_shape *s) {
+  attune_traffic out;
+  attune__model(v->op, v->part, 0)->traffic(v, t, s, &out);
+  check_sums(&out);
+  return out;
+}
+
+START_TEST(forward_bytes_are_exact) {
+  for (int run = 0; run < 200; run++) {
+    int dtype = ATTUNE_DTYPE_FP32 + run % 3;
+    attune_variant v = variant(ATTUNE_OP_ATTN_FWD, "sm_80", dtype, 40, 24, 1 + run / 3 % 3);
+    attune_shape s = random_shape();
+    attune_tile tl = tile(16 << random_below(2), 16, 4, 0);
+    counts c = count(&v, &s, tl.block_m, 0);
+    attune_traffic t = traffic_of(&v, &tl, &s);
+    double e = dtype == ATTUNE_DTYPE_FP32 ? 4 : 2, heads = (double)(s.batch * s.heads_q);
+    double kv = (double)(s.batch * s.heads_kv), rows = heads * (double)s.len_q;
+    double keys = heads * (double)c.range_keys, distinct = kv * (double)c.distinct_keys;
+    check_row(&t, "Q", 0, rows * 40 * e, rows * 40 * e);
+    check_row(&t, "K", 0, keys * 40 * e, distinct * 40 * e);
+    check_row(&t, "V", 0, keys * 24 * e, distinct * 24 * e);
+    check_row(&t, "O", 1, rows * 24 * e, rows * 24 * e);
+    check_row(&t, "LSE", 1, rows * 4, rows * 4);
+  }
+}
+END_TEST
+
+START_TEST(standard_bytes_are_exact) {
+  for (int run = 0; run < 200; run++) {
+    attune_variant v =
+        variant(ATTUNE_OP_ATTN_STANDARD, "sm_80", ATTUNE_DTYPE_FP32, 40, 24, 1 + run % 3);
+    attune_shape s = random_shape();
+    attune_tile tl = tile(32, 16, 4, 0), rows_tile = tile(4, 0, 4, 0);
+    counts c = count(&v, &s, 32, 16);
+    double heads = (double)(s.batch * s.heads_q), kv = (double)(s.batch * s.heads_kv);
+    double rows = heads * (double)s.len_q, len_k = (double)s.len_k;
+    double m = (double)c.blocks_m, n = (double)c.blocks_n, scores = rows * len_k * 4;
+    attune_traffic t = traffic_of(&v, &tl, &s);
+    check_row(&t, "Q", 0, rows * n * 160, n > 0 ? rows * 160 : 0);
+    check_row(&t, "K", 0, heads * len_k * m * 160, m > 0 ? kv * len_k * 160 : 0);
+    check_row(&t, "S", 1, scores, scores);
+    v.part = 1;
+    t = traffic_of(&v, &rows_tile, &s);
+    check_row(&t, "S", 0, heads * (double)c.kept * 8, heads * (double)c.kept * 4);
+    check_row(&t, "P", 1, scores, scores);
+    check_row(&t, "LSE", 1, rows * 4, rows * 4);
+    v.part = 2;
+    t = traffic_of(&v, &tl, &s);
+    check_row(&t, "P", 0, heads * (double)c.range_pairs * 4, heads * (double)c.range_pairs * 4);
+    check_row(&t, "V", 0, heads * (double)c.range_keys * 96, kv * (double)c.distinct_keys * 96);
+    check_row(&t, "O", 1, rows * 96, rows * 96);
+  }
+}
+END_TEST
+
+/* ---- reasons and errors ---------------------------------------------------------------------- */
+
+static const attune_candidate *find(const attune_plan *plan, const char *name) {
+  for (int i = 0; i < plan->count; i++)
+    if (!strcmp(plan->candidates[i].name, name)) return &plan->candidates[i];
+  ck_abort_msg("no candidate %s", name);
+  return NULL;
+}
+
+START_TEST(a_dropped_tile_says_why) {
+  attune_plan_request r = request(forward(64), 65536);
+  attune_plan plan;
+  ck_assert_int_eq(attune__plan_make(&r, &plan), ATTUNE_OK);
+  ck_assert_str_eq(find(&plan, "fma_m64n64w8")->reason,
+                   "shared memory: needs 71,680 bytes, budget 65,536");
+  attune__plan_free(&plan);
+  r = request(forward(256), 0);
+  ck_assert_int_eq(attune__plan_make(&r, &plan), ATTUNE_OK);
+  ck_assert_str_eq(find(&plan, "fma_m128n128w8")->reason,
+                   "registers: needs about 312, a thread has 255");
+  ck_assert_str_eq(find(&plan, "fma_m32n128")->reason,
+                   "shared memory: needs 315,904 bytes, sm_80 166,912");
+  attune__plan_free(&plan);
+}
+END_TEST
+
+static void check_no_fit(attune_plan_request r, const char *message) {
+  attune_plan plan;
+  ck_assert_int_eq(attune__plan_make(&r, &plan), ATTUNE_NO_FIT);
+  ck_assert_str_eq(attune_error(), message);
+  ck_assert_int_gt(plan.count, 0);
+  attune__plan_free(&plan);
+}
+
+START_TEST(where_nothing_fits_the_error_says_what_would) {
+  check_no_fit(request(forward(128), 12288),
+               "no tile of attn_fwd_sm80_fp32_d128 fits: budget 12,288 bytes of shared memory; the "
+               "smallest tile, fma_m16n16kv1, needs 17,920, which is 5,632 more; sram: 18KB works, "
+               "or head_dim 72");
+  attune_plan_request r = request(forward(256), 0);
+  r.pins.fixed = 1u << ATTUNE__TILE_block_n, r.pins.tile.block_n = 128;
+  r.variant.arch = attune__arch_parse("sm_75");
+  check_no_fit(r, "no tile of attn_fwd_sm75_fp32_d256 fits: budget 65,536 bytes of shared memory; "
+                  "the smallest tile, fma_m16n128kv1, needs 158,976, which is 93,440 more; no sram "
+                  "of sm_75 works, or head_dim 88, or fewer tile pins");
+  r.pins.tile.block_n = 48;
+  check_no_fit(r, "no tile of attn_fwd_sm75_fp32_d256 fits: tile pins: no candidate has these "
+                  "values; `attune explain` lists the tiles");
+}
+END_TEST
+
+/* What the error offers does work, and one step more does not. */
+START_TEST(what_the_error_offers_works) {
+  attune_plan plan;
+  attune_plan_request r = request(forward(128), 18 * 1024);
+  ck_assert_int_eq(attune__plan_make(&r, &plan), ATTUNE_OK);
+  attune__plan_free(&plan);
+  for (int d = 72; d <= 80; d += 8) {
+    r = request(forward(d), 12288);
+    ck_assert_int_eq(attune__plan_make(&r, &plan), d == 72 ? ATTUNE_OK : ATTUNE_NO_FIT);
+    attune__plan_free(&plan);
+  }
+}
+END_TEST
+
+START_TEST(pins_of_a_spec_choose_among_the_tiles) {
+  attune_plan_request r = request(forward(64), 0);
+  r.pins.fixed = 1u << ATTUNE__TILE_block_m | 1u << ATTUNE__TILE_warps;
+  r.pins.tile.block_m = 32, r.pins.tile.warps = 2;
+  attune_plan plan;
+  ck_assert_int_eq(attune__plan_make(&r, &plan), ATTUNE_OK);
+  for (int i = 0; i < plan.legal_count; i++) {
+    ck_assert_int_eq(plan.candidates[i].tile.block_m, 32);
+    ck_assert_int_eq(plan.candidates[i].tile.warps, 2);
+  }
+  ck_assert_str_eq(find(&plan, "fma_m64n64")->reason, "tile: not what the spec asks for");
+  attune__plan_free(&plan);
+  r.variant = variant(ATTUNE_OP_ATTN_STANDARD, "sm_80", ATTUNE_DTYPE_FP32, 64, 64, 1);
+  r.variant.part = 1; /* block_m follows from the warps here */
+  ck_assert_int_eq(attune__plan_make(&r, &plan), ATTUNE_OK);
+  ck_assert_str_eq(plan.candidates[0].name, "fma_m2w2");
+  attune__plan_free(&plan);
+}
+END_TEST
+
+static void check_refused(attune_variant v, attune_status status, const char *message) {
+  attune_plan plan;
+  attune_plan_request r = request(v, 0);
+  ck_assert_int_eq(attune__generated(&v), status);
+  ck_assert_str_eq(attune_error(), message);
+  ck_assert_int_eq(attune__plan_make(&r, &plan), status);
+  ck_assert_str_eq(attune_error(), message);
+}
+
+START_TEST(what_has_no_kernels_is_refused_by_name) {
+  check_refused(forward(12), ATTUNE_UNSUPPORTED,
+                "head_dim_qk 12: not generated yet; multiples of 8 from 8 to 256 are");
+  attune_variant v = forward(64);
+  v.head_dim_v = 264;
+  check_refused(v, ATTUNE_UNSUPPORTED,
+                "head_dim_v 264: not generated yet; multiples of 8 from 8 to 256 are");
+  v = forward(64), v.features = ATTUNE_FEATURE_SOFTCAP;
+  check_refused(v, ATTUNE_UNSUPPORTED, "softcap: not generated yet");
+  v = forward(64), v.group = 4;
+  check_refused(v, ATTUNE_UNSUPPORTED, "group 4: not generated yet; group 1 is");
+  v = forward(64), v.dtype_out = ATTUNE_DTYPE_BF16;
+  check_refused(v, ATTUNE_UNSUPPORTED,
+                "dtype q fp32, kv fp32, out bf16: not generated yet; one dtype for all three is");
+  v = variant(ATTUNE_OP_ATTN_STANDARD, "sm_80", ATTUNE_DTYPE_FP16, 64, 64, 1);
+  check_refused(v, ATTUNE_UNSUPPORTED,
+                "dtype fp16 with op attn_standard: not generated yet; fp32 is");
+  v = forward(64), v.arch = attune__arch_parse("sm_70");
+  check_refused(v, ATTUNE_UNSUPPORTED,
+                "arch sm_70: not generated yet; sm_75, sm_80, sm_86, sm_89, sm_90a, sm_100a and "
+                "sm_120a are");
+}
+END_TEST
+
+/* ---- kernels and boards ---------------------------------------------------------------------- */
+
+START_TEST(a_kernel_knows_how_it_is_launched) {
+  attune_variant v = variant(ATTUNE_OP_ATTN_FWD, "sm_90a", ATTUNE_DTYPE_BF16, 192, 128, 2);
+  attune_tile t = tile(64, 32, 8, 0);
+  attune_kernel k;
+  ck_assert_int_eq(attune__kernel_make(&v, &t, NULL, &k), ATTUNE_OK);
+  ck_assert_str_eq(k.name, "attn_fwd_sm90a_bf16_d192x128_causal__fma_m64n32w8");
+  ck_assert_str_eq(k.template_path, "attn_fwd/fma.cu");
+  ck_assert_uint_eq(k.recipe.threads, 256);
+  ck_assert_uint_eq(k.recipe.smem_bytes, k.ledger.bytes);
+  ck_assert_uint_eq(k.recipe.grid, ATTUNE_GRID_Q_TILES);
+  ck_assert_uint_eq(k.recipe.block_m, 64);
+  ck_assert_uint_eq(k.recipe.cluster, 1);
+  ck_assert_uint_gt(k.recipe.param_bytes, 200);
+  ck_assert_int_eq(k.constant_count, 3);
+  ck_assert_str_eq(k.constant[2].name, "kVecV");
+  ck_assert_int_eq(k.constant[2].value, 4);
+  t.block_m = 80;
+  ck_assert_int_eq(attune__kernel_make(&v, &t, NULL, &k), ATTUNE_INVALID);
+  ck_assert_str_eq(attune_error(), "tile: block_m 80: 8 warps make 16 rows of lanes, so block_m is "
+                                   "16, 32, 64 or 128");
+}
+END_TEST
+
+START_TEST(pins_must_be_those_of_the_variant) {
+  attune_pinset pins = {.count = 0};
+  ck_assert_int_eq(attune__pinset_add(&pins, "window_left", 127), ATTUNE_OK);
+  attune_variant v = forward(64);
+  attune_tile t = tile(64, 64, 8, 0);
+  attune_kernel k;
+  ck_assert_int_eq(attune__kernel_make(&v, &t, &pins, &k), ATTUNE_INVALID);
+  v.pins = attune__pinset_digest(&pins);
+  ck_assert_int_eq(attune__kernel_make(&v, &t, &pins, &k), ATTUNE_OK);
+  ck_assert_uint_eq(k.pins.count, 1);
+  ck_assert_int_eq(attune__kernel_make(&v, &t, NULL, &k), ATTUNE_INVALID);
+}
+END_TEST
+
+START_TEST(every_arch_has_a_board) {
+  for (int i = 0; i < ATTUNE_BOARDS; i++) {
+    const attune_board *b = &attune__boards[i];
+    ck_assert_uint_eq(b->arch, attune__arch_parse(b->arch_name));
+    ck_assert_ptr_eq(attune__board(b->arch), b);
+    ck_assert_int_ge(b->smem_sm_kb * 1024, b->smem_block);
+  }
+  ck_assert_str_eq(attune__board(attune__arch_parse("sm_90"))->name, "H200");
+  ck_assert_ptr_null(attune__board(attune__arch_parse("sm_80a")));
+}
+END_TEST
+
+/* ---- the article ----------------------------------------------------------------------------- */
+
+START_TEST(the_articles_table_to_the_digit) {
+  static const char *const traffic[] = {"32.50", "16.50", "8.50", "4.50", "2.50", "1.50", "1.00"};
+  static const char *const set[] = {"13.1", "28.2", "64.5", "161.0", "450.0", "1412.0", "4872.0"};
+  for (int i = 0, block = 16; i < 7; i++, block *= 2) {
+    attune__text text = {0};
+    attune__text_fixed(&text, attune__article_traffic(1024, block, 64, 4) / 1048576, 2);
+    ck_assert_str_eq(text.data, traffic[i]);
+    attune__text_free(&text);
+    attune__text_fixed(&text, attune__article_working_set(block, 64, 4) / 1024, 1);
+    ck_assert_str_eq(text.data, set[i]);
+    attune__text_free(&text);
+  }
+  ck_assert_double_eq(attune__article_standard_traffic(1024, 64, 4), 17.0 * 1048576);
+}
+END_TEST
+
+TEST_MAIN("plan", every_property_over_the_matrix, every_part_of_the_standard_op_is_planned,
+          key_ranges_and_pairs_are_those_of_the_mask, forward_bytes_are_exact,
+          standard_bytes_are_exact, a_dropped_tile_says_why,
+          where_nothing_fits_the_error_says_what_would, what_the_error_offers_works,
+          pins_of_a_spec_choose_among_the_tiles, what_has_no_kernels_is_refused_by_name,
+          a_kernel_knows_how_it_is_launched, pins_must_be_those_of_the_variant,
+          every_arch_has_a_board, the_articles_table_to_the_digit)
