@@ -1,0 +1,50 @@
+/* fake.h - a device that records launches instead of making them, and kernel sets without kernels:
+ * what tests of the runtime need in place of a GPU and a compiler. */
+#ifndef ATTUNE_TEST_FAKE_H
+#define ATTUNE_TEST_FAKE_H
+
+#include "../runtime/context.h"
+
+enum { FAKE_LAUNCHES = 16 };
+
+/* What a fake device saw; it belongs to the test and outlives the device. Counts are of calls. */
+typedef struct fake_log {
+  atomic_int loads, unloads, closes, launches;
+  attune_status load_status;   /* what the next loads return, ATTUNE_OK: they succeed */
+  attune_status launch_status; /* what the next launches return */
+  struct {
+    char kernel[ATTUNE_NAME_MAX];
+    attune__launch_config config;
+    attune_params_attn_standard params; /* the bytes that the launch was given, the rest 0 */
+    size_t param_bytes;
+    void *stream;
+  } launch[FAKE_LAUNCHES];
+} fake_log;
+
+/* A context on a fake device of the arch ("sm_80"); log may be NULL: no device. */
+attune_context *fake_open(const char *arch, const attune_options *options, fake_log *log);
+
+/* An entry of the kernel with that name, with a recipe of its op and an empty cubin. */
+attune_entry fake_entry(const char *kernel_name, const attune_pinset *pins);
+
+/* A row of a fake set: kernels are <variant>__<tile>, one per part of the op. */
+typedef struct fake_row {
+  const char *variant;
+  attune_class cls;
+  attune_corner corner;
+  const char *tile;          /* NULL: "fma_m64n64" */
+  const attune_pinset *pins; /* NULL: none */
+} fake_row;
+
+/* A new folder under build/ for the life of a test. */
+enum { FAKE_PATH = 64 };
+void fake_folder(char path[FAKE_PATH]);
+void fake_remove(const char *path);
+/* Writes a set of those rows, entries included, into the folder. */
+void fake_set(const char *path, const fake_row *rows, int count);
+/* The same, added to a context, which needs the folder until its programs are prepared. */
+void fake_open_set(attune_context *context, const char *path, const fake_row *rows, int count);
+/* The problem that a row's variant serves. */
+attune_problem fake_problem(const char *variant);
+
+#endif
