@@ -1,0 +1,187 @@
+/* build.c - `attune build SPEC -o DIR`: compiles the kernels of a spec into a set folder.
+ * Progress goes to stderr: a bar on a terminal, else a line per kernel. The summary is the result.
+ */
+#include "../build.h"
+#include "cli.h"
+#include "show.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const cli_option options[] = {
+    {"-o", "DIR", "folder of the set; made when missing"},
+    {"-j", "N", "compiles at once; default: as many as cores"},
+    {"--arch", "A", "for this arch instead of the spec's; native: the GPU here"},
+    {"--keep-source", NULL, "also write <name>.cu, the CUDA text, beside each entry"},
+    {"--allow-spills", NULL, "keep kernels whose registers spill; else they fail the build"},
+    {NULL, NULL, NULL},
+};
+
+/* What became of a kernel, by its index in the job. */
+typedef struct outcome {
+  attune_facts facts;
+  double milliseconds; /* 0: kept */
+  int done;
+} outcome;
+
+typedef struct report {
+  const attune_job *job;
+  outcome *outcomes;
+  int name_width, terminal;
+} report;
+
+/* ---- progress ------------------------------------------------------------------------------ */
+
+static int index_of(const attune_job *job, const char *name) {
+  int i = 0;
+  while (i < job->kernel_count && strcmp(job->kernels[i].name, name)) i++;
+  return i;
+}
+
+static void draw_bar(const attune_build_progress *p) {
+  char bar[33];
+  int filled = p->done * (int)(sizeof bar - 1) / p->total;
+  memset(bar, '.', sizeof bar - 1);
+  memset(bar, '#', (size_t)filled);
+  bar[sizeof bar - 1] = 0;
+  fprintf(stderr, "\r\033[K[%s] %d/%d %.60s", bar, p->done, p->total, p->name);
+  if (p->done == p->total) fputs("\r\033[K", stderr);
+  fflush(stderr);
+}
+
+static void print_line(const report *r, const attune_build_progress *p) {
+  attune__text line = {0};
+  attune__text_printf(&line, "%*d/%d  %-*s", p->total > 99 ? 3 : 2, p->done, p->total,
+                      r->name_width, p->name);
+  if (!p->facts)
+    attune__text_puts(&line, "  failed");
+  else if (p->milliseconds > 0) {
+    attune__text_printf(&line, "  %3u registers  ", p->facts->registers);
+    show_fixed(&line, 6, p->milliseconds, 0);
+    attune__text_puts(&line, " ms");
+  } else
+    attune__text_printf(&line, "  %3u registers     kept", p->facts->registers);
+  if (p->warning) attune__text_printf(&line, "  %s", p->warning);
+  if (line.data) fprintf(stderr, "%s\n", line.data);
+  attune__text_free(&line);
+}
+
+static void on_progress(void *user, const attune_build_progress *p) {
+  report *r = user;
+  int i = index_of(r->job, p->name);
+  if (p->facts && i < r->job->kernel_count)
+    r->outcomes[i] = (outcome){*p->facts, p->milliseconds, 1};
+  if (r->terminal)
+    draw_bar(p);
+  else
+    print_line(r, p);
+}
+
+/* ---- summary ------------------------------------------------------------------------------- */
+
+static void print_summary(const attune_build_summary *s, const char *folder, attune__text *out) {
+  attune__text_printf(out, "%s: %d kernels (%d compiled, %d kept), ", folder, s->compiled + s->kept,
+                      s->compiled, s->kept);
+  attune__text_grouped(out, (uint64_t)s->entry_bytes);
+  attune__text_puts(out, " bytes, ");
+  attune__text_fixed(out, s->wall_ms / 1e3, 1);
+  attune__text_puts(out, " s");
+  if (s->compiled) {
+    attune__text_puts(out, ", ");
+    attune__text_fixed(out, s->compile_ms / s->compiled / 1e3, 2);
+    attune__text_puts(out, " s a compile");
+  }
+  attune__text_puts(out, "\n");
+}
+
+static void kernel_json(attune__json *json, const attune_kernel *kernel, const outcome *o) {
+  attune__json_begin(json, '{');
+  show_json_text(json, "name", kernel->name);
+  show_json_count(json, "registers", o->facts.registers);
+  show_json_count(json, "spill_bytes", o->facts.spill_bytes);
+  show_json_count(json, "stack_bytes", o->facts.stack_bytes);
+  show_json_count(json, "smem_bytes", kernel->recipe.smem_bytes);
+  show_json_real(json, "compile_ms", o->milliseconds);
+  attune__json_end(json, '}');
+}
+
+static void summary_json(const report *r, const attune_build_summary *s, const char *folder,
+                         attune__text *out) {
+  attune__json json = {.text = out};
+  attune__json_begin(&json, '{');
+  show_json_count(&json, "schema", CLI_JSON_SCHEMA);
+  show_json_text(&json, "set", folder);
+  show_json_count(&json, "compiled", s->compiled);
+  show_json_count(&json, "kept", s->kept);
+  show_json_count(&json, "failed", s->failed);
+  show_json_count(&json, "entry_bytes", s->entry_bytes);
+  show_json_real(&json, "wall_ms", s->wall_ms);
+  show_json_real(&json, "compile_ms", s->compile_ms);
+  attune__json_key(&json, "kernels");
+  attune__json_begin(&json, '[');
+  for (int i = 0; i < r->job->kernel_count; i++)
+    if (r->outcomes[i].done) kernel_json(&json, &r->job->kernels[i], &r->outcomes[i]);
+  attune__json_end(&json, ']');
+  attune__json_end(&json, '}');
+  attune__text_puts(out, "\n");
+}
+
+/* ---- the command --------------------------------------------------------------------------- */
+
+static int build(const cli_args *args, report *r, const attune_build_options *o) {
+  attune_build_summary summary;
+  attune__text errors = {0}, text = {0};
+  attune_status status = attune__build(r->job, o, &summary, &errors);
+  if (errors.data) fputs(errors.data, stderr);
+  attune__text_free(&errors);
+  int failed = status ? cli_fail(status) : CLI_OK;
+  if (args->json)
+    summary_json(r, &summary, o->out, &text);
+  else if (!failed)
+    print_summary(&summary, o->out, &text);
+  int printed = cli_print(&text);
+  return failed ? failed : printed;
+}
+
+static int run(const cli_args *args) {
+  int64_t jobs = 0;
+  const char *folder = cli_value(args, "-o");
+  if (!folder || !*folder) {
+    fprintf(stderr, "attune build: error: -o DIR is missing: where the set goes\n");
+    return CLI_USAGE;
+  }
+  if (!cli_int(args, "-j", 1, 256, &jobs)) return CLI_USAGE;
+  attune_job job;
+  int rc = cli_read_job(args->word[0], cli_value(args, "--arch"), &job);
+  if (rc != CLI_OK) return rc;
+  report r = {.job = &job, .terminal = isatty(STDERR_FILENO)};
+  r.outcomes = calloc((size_t)job.kernel_count + 1, sizeof *r.outcomes);
+  for (int i = 0; i < job.kernel_count; i++) {
+    int length = (int)strlen(job.kernels[i].name);
+    if (length > r.name_width) r.name_width = length;
+  }
+  attune_build_options o = {.out = folder,
+                            .jobs = (int)jobs,
+                            .keep_source = cli_value(args, "--keep-source") != NULL,
+                            .allow_spills = cli_value(args, "--allow-spills") != NULL,
+                            .progress = on_progress,
+                            .user = &r};
+  rc = r.outcomes ? build(args, &r, &o) : cli_fail(attune_fail(ATTUNE_NO_MEMORY, "out of memory"));
+  free(r.outcomes);
+  attune__job_free(&job);
+  return rc;
+}
+
+const cli_command cli_build_command = {
+    .name = "build",
+    .usage = "build SPEC -o DIR [-j N] [--arch A] [--keep-source] [--allow-spills]",
+    .text =
+        "Compiles the kernels of a spec into a set folder that the runtime opens. Needs no GPU.\n"
+        "A second build compiles only what changed: templates, options, compiler, spec.",
+    .options = options,
+    .min_words = 1,
+    .max_words = 1,
+    .run = run,
+};

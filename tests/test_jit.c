@@ -1,0 +1,267 @@
+/* test_jit.c - the miss handler on a context without a device. Needs NVRTC. */
+#include "../gen/jit.h"
+#include "../gen/spec.h"
+#include "../gen/store.h"
+#include "test.h"
+
+#include <ftw.h>
+#include <pthread.h>
+#include <unistd.h>
+
+static int remove_one(const char *path, const struct stat *s, int type, struct FTW *at) {
+  (void)s, (void)type, (void)at;
+  return remove(path);
+}
+static void remove_tree(const char *path) {
+  nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+/* Messages of a jit, one after another. */
+typedef struct inbox {
+  pthread_mutex_t lock;
+  char text[8192];
+} inbox;
+
+static void on_message(void *user, attune_level level, const char *text) {
+  inbox *box = user;
+  pthread_mutex_lock(&box->lock);
+  size_t used = strlen(box->text);
+  snprintf(box->text + used, sizeof box->text - used, "%d %s\n", (int)level, text);
+  pthread_mutex_unlock(&box->lock);
+}
+
+static int times(const char *text, const char *words) {
+  int count = 0;
+  for (; (text = strstr(text, words)); text++) count++;
+  return count;
+}
+
+/* A context for sm_80 with a jit, and what it says. */
+static char folder[64];
+static inbox box = {.lock = PTHREAD_MUTEX_INITIALIZER};
+static attune_context *context;
+static attune_jit *jit;
+
+static void open_all(int no_jit) {
+  attune_options options = attune_options_init();
+  options.arch = "sm_80";
+  ck_assert_msg(attune_open(&options, &context) == ATTUNE_OK, "%s", attune_error());
+  attune_jit_options jit_options = attune_jit_options_init();
+  jit_options.store = folder;
+  jit_options.no_jit = no_jit;
+  jit_options.message = on_message;
+  jit_options.message_user = &box;
+  box.text[0] = 0;
+  ck_assert_msg(attune_jit_install(context, &jit_options, &jit) == ATTUNE_OK, "%s", attune_error());
+}
+
+static void close_all(void) {
+  attune_close(context);
+  attune_jit_close(jit);
+}
+
+static void fresh_folder(void) {
+  snprintf(folder, sizeof folder, "build/tmp-jit-XXXXXX");
+  ck_assert_ptr_nonnull(mkdtemp(folder));
+}
+
+static attune_problem small_problem(attune_op op) {
+  attune_problem p = attune_problem_init();
+  p.op = op;
+  p.dtype_q = ATTUNE_DTYPE_FP32;
+  p.head_dim_qk = 16;
+  p.batch = p.heads_q = p.heads_kv = 1;
+  p.len_q = p.len_k = 128;
+  return p;
+}
+
+START_TEST(prepare_compiles_once_and_the_next_context_hits) {
+  fresh_folder();
+  open_all(0);
+  attune_problem problem = small_problem(ATTUNE_OP_ATTN_FWD);
+  attune_program *program, *again;
+  ck_assert_int_eq(attune_find(context, &problem, &program), ATTUNE_NOT_FOUND);
+  ck_assert_int_eq(attune_supports(context, &problem), ATTUNE_OK);
+  ck_assert_str_eq(box.text, ""); /* a question compiles nothing */
+  ck_assert_msg(attune_prepare(context, &problem, &program) == ATTUNE_OK, "%s", attune_error());
+  ck_assert_int_eq(times(box.text, "2 compiling attn_fwd_sm80_fp32_d16__fma_"), 1);
+  ck_assert_int_eq(times(box.text, "2 compiled attn_fwd_sm80_fp32_d16__fma_"), 1);
+  ck_assert_int_eq(times(box.text, " ms\n"), 1);
+  attune_program_info info = attune_program_info_init();
+  ck_assert_int_eq(attune_info(program, &info), ATTUNE_OK);
+  ck_assert_str_eq(info.variant, "attn_fwd_sm80_fp32_d16");
+  ck_assert_str_eq(info.origin, "jit");
+  ck_assert_int_eq(info.kernel_count, 1);
+  ck_assert_int_gt(info.kernels[0].registers, 0);
+  ck_assert_int_eq(info.kernels[0].spill_bytes, 0);
+  ck_assert_int_eq(info.prepared, 0); /* there is no device */
+  ck_assert_int_eq(attune_find(context, &problem, &again), ATTUNE_OK);
+  ck_assert_ptr_eq(again, program);
+  close_all();
+
+  open_all(0);
+  ck_assert_int_eq(attune_prepare(context, &problem, &program), ATTUNE_OK);
+  ck_assert_str_eq(box.text, ""); /* from the store: nothing to tell */
+  close_all();
+
+  open_all(1); /* no_jit: the store may serve */
+  ck_assert_int_eq(attune_supports(context, &problem), ATTUNE_OK);
+  ck_assert_int_eq(attune_prepare(context, &problem, &program), ATTUNE_OK);
+  close_all();
+  remove_tree(folder);
+}
+END_TEST
+
+START_TEST(a_program_of_three_kernels) {
+  fresh_folder();
+  open_all(0);
+  attune_problem problem = small_problem(ATTUNE_OP_ATTN_STANDARD);
+  attune_program *program;
+  ck_assert_msg(attune_prepare(context, &problem, &program) == ATTUNE_OK, "%s", attune_error());
+  attune_program_info info = attune_program_info_init();
+  ck_assert_int_eq(attune_info(program, &info), ATTUNE_OK);
+  ck_assert_int_eq(info.kernel_count, 3);
+  const char *begins[] = {"attn_standard_qk_", "attn_standard_softmax_", "attn_standard_pv_"};
+  for (int i = 0; i < 3; i++)
+    ck_assert_int_eq(strncmp(info.kernels[i].name, begins[i], strlen(begins[i])), 0);
+  ck_assert_int_eq(times(box.text, "2 compiled "), 3);
+  close_all();
+  remove_tree(folder);
+}
+END_TEST
+
+START_TEST(what_is_not_generated_is_refused_with_its_reason) {
+  fresh_folder();
+  open_all(0);
+  attune_problem problem = small_problem(ATTUNE_OP_ATTN_FWD);
+  attune_program *program;
+  problem.features = ATTUNE_FEATURE_SOFTCAP;
+  ck_assert_int_eq(attune_supports(context, &problem), ATTUNE_UNSUPPORTED);
+  ck_assert_msg(strstr(attune_error(), "softcap") != NULL, "%s", attune_error());
+  ck_assert_int_eq(attune_prepare(context, &problem, &program), ATTUNE_UNSUPPORTED);
+  problem = small_problem(ATTUNE_OP_ATTN_FWD);
+  problem.head_dim_qk = 100;
+  ck_assert_int_ne(attune_supports(context, &problem), ATTUNE_OK);
+  ck_assert_msg(strstr(attune_error(), "100") != NULL, "%s", attune_error());
+  ck_assert_str_eq(box.text, "");
+  close_all();
+  remove_tree(folder);
+}
+END_TEST
+
+/* The spec line in the message asks for exactly the variant that was missing. */
+static void expect_spec_line(const char *message, const char *variant) {
+  const char *line = strchr(message, '{');
+  ck_assert_msg(line != NULL, "%s", message);
+  attune_spec spec;
+  attune_spec_options options = {0};
+  attune__text errors = {0};
+  ck_assert_msg(attune__spec_read("line", line, strlen(line), &options, &spec, &errors) ==
+                    ATTUNE_OK,
+                "%s: %s", line, errors.data ? errors.data : "");
+  ck_assert_int_eq(spec.count, 1);
+  char name[ATTUNE_NAME_MAX];
+  attune__variant_name(&spec.requests[0].variant, 1, name);
+  ck_assert_str_eq(name, variant);
+  attune__spec_free(&spec);
+}
+
+START_TEST(without_compiling_a_miss_says_what_to_add) {
+  fresh_folder();
+  attune_problem problem = small_problem(ATTUNE_OP_ATTN_FWD);
+  problem.mask = ATTUNE_MASK_CAUSAL;
+  problem.dtype_q = ATTUNE_DTYPE_BF16;
+  attune_program *program;
+  for (int by_environment = 0; by_environment < 2; by_environment++) {
+    if (by_environment) setenv("ATTUNE_NO_JIT", "1", 1);
+    open_all(!by_environment);
+    ck_assert_int_eq(attune_supports(context, &problem), ATTUNE_NOT_FOUND);
+    ck_assert_int_eq(attune_prepare(context, &problem, &program), ATTUNE_NOT_FOUND);
+    ck_assert_ptr_nonnull(strstr(attune_error(), "ATTUNE_NO_JIT"));
+    expect_spec_line(attune_error(), "attn_fwd_sm80_bf16_d16_causal");
+    ck_assert_str_eq(box.text, "");
+    close_all();
+  }
+  unsetenv("ATTUNE_NO_JIT");
+  attune_store *store;
+  attune_store_usage usage;
+  ck_assert_int_eq(attune__store_open(folder, &store), ATTUNE_OK);
+  ck_assert_int_eq(attune__store_usage(store, &usage), ATTUNE_OK);
+  ck_assert_int_eq(usage.entries, 0);
+  attune__store_close(store);
+  remove_tree(folder);
+}
+END_TEST
+
+START_TEST(a_pinned_problem_compiles_its_value_in) {
+  fresh_folder();
+  open_all(0);
+  attune_problem problem = small_problem(ATTUNE_OP_ATTN_FWD);
+  attune_pin pin = {"window_left", 63};
+  problem.mask = ATTUNE_MASK_WINDOW;
+  problem.pins = &pin, problem.pin_count = 1;
+  attune_program *program;
+  ck_assert_msg(attune_prepare(context, &problem, &program) == ATTUNE_OK, "%s", attune_error());
+  ck_assert_int_eq(times(box.text, "compiled attn_fwd_sm80_fp32_d16_window_x"), 1);
+  close_all();
+  remove_tree(folder);
+}
+END_TEST
+
+static void *prepare_thread(void *argument) {
+  attune_program *program;
+  attune_problem *problem = argument;
+  return attune_prepare(context, problem, &program) ? NULL : (void *)program;
+}
+
+START_TEST(threads_at_one_problem_compile_once) {
+  enum { N = 6 };
+  fresh_folder();
+  open_all(0);
+  attune_problem problem = small_problem(ATTUNE_OP_ATTN_FWD);
+  pthread_t thread[N];
+  void *program[N];
+  for (int i = 0; i < N; i++)
+    ck_assert_int_eq(pthread_create(&thread[i], NULL, prepare_thread, &problem), 0);
+  for (int i = 0; i < N; i++) pthread_join(thread[i], &program[i]);
+  for (int i = 0; i < N; i++) {
+    ck_assert_ptr_nonnull(program[i]);
+    ck_assert_ptr_eq(program[i], program[0]);
+  }
+  ck_assert_int_eq(times(box.text, "2 compiled "), 1);
+  close_all();
+  remove_tree(folder);
+}
+END_TEST
+
+START_TEST(an_unusable_store_is_said_once) {
+  snprintf(folder, sizeof folder, "/proc/attune");
+  open_all(0);
+  attune_problem problem = small_problem(ATTUNE_OP_ATTN_FWD);
+  attune_program *program;
+  ck_assert_int_eq(attune_prepare(context, &problem, &program), ATTUNE_OK);
+  problem.mask = ATTUNE_MASK_CAUSAL;
+  ck_assert_int_eq(attune_prepare(context, &problem, &program), ATTUNE_OK);
+  ck_assert_int_eq(times(box.text, "1 compiled kernels are not kept"), 1);
+  ck_assert_int_eq(times(box.text, "/proc/attune"), 1);
+  close_all();
+}
+END_TEST
+
+START_TEST(bad_arguments_are_refused) {
+  attune_jit *none;
+  attune_jit_options options = {.size = 4};
+  ck_assert_int_eq(attune_jit_install(NULL, NULL, &none), ATTUNE_INVALID);
+  snprintf(folder, sizeof folder, "%s", "");
+  open_all(0);
+  ck_assert_int_eq(attune_jit_install(context, &options, &none), ATTUNE_INVALID);
+  ck_assert_ptr_null(none);
+  close_all();
+}
+END_TEST
+
+TEST_MAIN("jit", prepare_compiles_once_and_the_next_context_hits, a_program_of_three_kernels,
+          what_is_not_generated_is_refused_with_its_reason,
+          without_compiling_a_miss_says_what_to_add, a_pinned_problem_compiles_its_value_in,
+          threads_at_one_problem_compile_once, an_unusable_store_is_said_once,
+          bad_arguments_are_refused)
