@@ -21,12 +21,14 @@ static const char *template_line(const attune_template_file *files, int count, c
 }
 
 /* The text before the first value is the template's, byte for byte; a line without values is equal.
- */
+ * Blanks before a value that turned out empty are dropped. */
 static void check_line(const char *text, const char *source, const char *path, int line) {
   size_t text_size = strcspn(text, "\n"), source_size = strcspn(source, "\n");
   const char *value = memchr(source, '$', source_size);
-  int same = value ? !strncmp(text, source, (size_t)(value - source))
-                   : text_size == source_size && !memcmp(text, source, text_size);
+  size_t size = value ? (size_t)(value - source) : source_size;
+  if (value && text_size < size)
+    while (size > 0 && source[size - 1] == ' ') size--;
+  int same = (value || text_size == size) && !strncmp(text, source, size);
   ck_assert_msg(same, "%s:%d is\n%.*s\nbut the text has\n%.*s", path, line, (int)source_size,
                 source, (int)text_size, text);
 }

@@ -127,7 +127,7 @@ static int has_line(const char *text, const char *format, ...) {
 
 /* Size of a member of struct Params from its CUDA text. */
 static size_t member_size(const char *declaration) {
-  if (strchr(declaration, '*')) return 8;
+  if (memchr(declaration, '*', strcspn(declaration, ";"))) return 8;
   if (!strncmp(declaration, "i64 ", 4)) return 8;
   ck_assert_msg(!strncmp(declaration, "u32 ", 4) || !strncmp(declaration, "int ", 4) ||
                     !strncmp(declaration, "float ", 6),
@@ -399,7 +399,7 @@ static void shell(const char *format, ...) {
 static void check_digest_of(const char *folder, const char *path, const char *before) {
   char variable[PATH_MAX];
   snprintf(variable, sizeof variable, "ATTUNE_TEMPLATES=%s", folder);
-  shell("cp %s/%s %s/../kept && printf '%s note\\n' >> %s/%s", folder, path, folder,
+  shell("cp %s/%s %s/../kept && echo '%s note' >> %s/%s", folder, path, folder,
         strstr(path, ".lua") ? "--" : "//--", folder, path);
   char *after = helper_output("digests", variable);
   shell("mv %s/../kept %s/%s", folder, folder, path);

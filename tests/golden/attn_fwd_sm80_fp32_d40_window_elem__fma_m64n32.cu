@@ -1,0 +1,511 @@
+// attn_fwd_sm80_fp32_d40_window_elem__fma_m64n32
+//
+// exact attention, forward, one pass, online softmax: O = softmax(scale Q K^T) V
+// made by attune 0.1.0 from templates/attn_fwd/fma.cu
+//
+// spec    {version: 1, op: attn_fwd, arch: sm_80, dtype: fp32, head_dim: 40, mask: window, align: elem, family: fma, tile: {block_m: 64, block_n: 32, block_k: 0, stages: 1, warps: 4, share_kv: 0}}
+// tile    64 rows of Q per block, 32 keys per iteration
+// family  fp32 FMA on CUDA cores; every GPU since sm_75
+// launch  128 threads a block, 37,376 bytes of shared memory
+// grid    ceil(len_q / block_m) * heads_q * batch
+//
+// shared memory                   offset       bytes
+//   q    float [64][44]                0      11,264  Q; 4 floats of padding a row
+//   k    float [32][44]           11,264       5,632  K; 4 floats of padding a row
+//   v    float [32][64]           16,896       8,192  V; padded to whole loads
+//   p    float [64][48]           25,088      12,288  P; 16 floats of padding a row
+//   total                                     37,376
+//
+// for batch 4, heads_q 16, heads_kv 16, len_q 2048, len_k 2048, window_left 512, window_right 0:
+// bytes moved            requested        compulsory
+//   Q    read           20,971,520        20,971,520
+//   K    read          165,150,720        20,971,520
+//   V    read          165,150,720        20,971,520
+//   O    written        20,971,520        20,971,520
+//   LSE  written           524,288           524,288
+//   all                372,768,768        84,410,368
+
+constexpr int kBlockM = 64;         // rows of Q per block
+constexpr int kBlockN = 32;         // keys per iteration
+constexpr int kBlockK = 0;          // elements of the inner dimension per step; 0: all
+constexpr int kStages = 1;          // tiles of K and V in flight
+constexpr int kWarps = 4;           // warps per block
+constexpr int kShareKV = 0;         // 1: K and V take turns in one buffer
+constexpr int kHeadDimQK = 40;      // elements of a row of Q and K
+constexpr int kHeadDimV = 40;       // elements of a row of V and O
+constexpr int kVecV = 4;            // floats of V per thread and load
+constexpr int kThreads = 128;       // threads per block
+constexpr int kSmemBytes = 37376;   // shared memory per block
+
+typedef unsigned int u32;
+typedef unsigned long long u64;
+typedef long long i64;
+
+// Elements are fp32: no conversion.
+typedef float elem_t;
+typedef elem_t q_t, kv_t, out_t;
+constexpr int kChunk = 4;  // elements in 16 bytes
+
+__device__ __forceinline__ float to_float(elem_t x) { return x; }
+__device__ __forceinline__ elem_t from_float(float x) { return x; }
+
+// Loads kChunk elements; in one go when aligned to 16 bytes.
+template <bool kAligned16>
+__device__ __forceinline__ void load_chunk(const elem_t *from, float (&x)[kChunk]) {
+  if constexpr (kAligned16) {
+    const float4 all = *reinterpret_cast<const float4 *>(from);
+    x[0] = all.x, x[1] = all.y, x[2] = all.z, x[3] = all.w;
+  } else {
+#pragma unroll
+    for (int e = 0; e < kChunk; e++) x[e] = from[e];
+  }
+}
+
+// Stores kCount (1, 2 or 4) neighbours; in one go when their row is aligned.
+template <bool kAligned16, int kCount>
+__device__ __forceinline__ void store_elems(elem_t *to, const float (&x)[kCount]) {
+  if constexpr (kAligned16 && kCount == 4) {
+    *reinterpret_cast<float4 *>(to) = make_float4(x[0], x[1], x[2], x[3]);
+  } else if constexpr (kAligned16 && kCount == 2) {
+    *reinterpret_cast<float2 *>(to) = make_float2(x[0], x[1]);
+  } else {
+#pragma unroll
+    for (int e = 0; e < kCount; e++) to[e] = x[e];
+  }
+}
+
+// The launch fills this block, whose C twin has the same layout. Strides are in elements.
+struct Params {
+  u32 size;                   // bytes of this block
+  u32 abi;                    // ATTUNE_ABI of the caller
+  const q_t *q;               // Q [batch, len_q, heads_q, head_dim_qk]
+  const kv_t *k;              // K [batch, len_k, heads_kv, head_dim_qk]
+  const kv_t *v;              // V [batch, len_k, heads_kv, head_dim_v]
+  out_t *o;                   // O [batch, len_q, heads_q, head_dim_v]
+  float *lse;                 // natural-log LSE [batch, heads_q, len_q], null: not wanted
+  const int *seqused_k;       // keys in use per sequence [batch], null: len_k for all
+  i64 q_stride_batch;
+  i64 q_stride_seq;
+  i64 q_stride_head;
+  i64 k_stride_batch;
+  i64 k_stride_seq;
+  i64 k_stride_head;
+  i64 v_stride_batch;
+  i64 v_stride_seq;
+  i64 v_stride_head;
+  i64 o_stride_batch;
+  i64 o_stride_seq;
+  i64 o_stride_head;
+  i64 lse_stride_batch;
+  i64 lse_stride_seq;
+  i64 lse_stride_head;
+  int batch;                  // sequences
+  int heads_q;                // query heads
+  int heads_kv;               // key/value heads; heads_q is a multiple of it
+  int len_q;                  // queries per sequence
+  int len_k;                  // keys per sequence
+  float scale;                // multiplies Q K^T before the softmax; any finite number
+  int window_left;            // keys kept left of the diagonal, inclusive; -1: all
+  int window_right;           // keys kept right of the diagonal, inclusive; -1: all
+  int bottom_right;           // 1: the diagonal ends in the bottom right corner; 0: starts top left
+};
+static_assert(sizeof(Params) == 216, "struct Params and its C twin differ");
+
+// Shared memory, as in the ledger above.
+struct Smem {
+  alignas(16) float q[64][44];      // Q; 4 floats of padding a row
+  alignas(16) float k[32][44];      // K; 4 floats of padding a row
+  alignas(16) float v[32][64];      // V; padded to whole loads
+  alignas(16) float p[64][48];      // P; 16 floats of padding a row
+};
+static_assert(sizeof(Smem) == kSmemBytes, "struct Smem and the ledger differ");
+
+// A mask is bounds on the diagonal: row i keeps key j when lower <= j - i <= upper.
+struct MaskBounds {
+  int lower, upper;
+};
+constexpr int kUnbounded = 1 << 30;  // beyond any j - i: lengths and windows stay below 2^29
+
+// What a mask leaves of rows [i0, i1) x keys [j0, j1).
+enum BlockClass { kBlockEmpty, kBlockPartial, kBlockFull };
+
+// Keys that rows [i0, i1) see, clipped to [0, len_k): [begin, end), begin == end when none.
+__device__ __forceinline__ void key_range(MaskBounds bounds, int i0, int i1, int len_k, int &begin,
+                                          int &end) {
+  begin = max(i0 + bounds.lower, 0);
+  end = min(i1 + bounds.upper, len_k);
+  if (end < begin) end = begin;
+}
+// Mask window: row i keeps window_left keys left of its diagonal, the diagonal, and window_right
+// keys right of it; -1 leaves a side unbounded.
+constexpr bool kMaskHasUpper = true;
+
+__device__ __forceinline__ MaskBounds mask_bounds(int window_left, int window_right,
+                                                  int bottom_right, int len_q, int len_k) {
+  const int offset = bottom_right ? len_k - len_q : 0;
+  return {window_left < 0 ? -kUnbounded : offset - window_left,
+          window_right < 0 ? kUnbounded : offset + window_right};
+}
+__device__ __forceinline__ BlockClass block_class(MaskBounds bounds, int i0, int i1, int j0,
+                                                  int j1) {
+  const int lowest = j0 - (i1 - 1), highest = j1 - 1 - i0;  // of j - i within the block
+  if (highest < bounds.lower || lowest > bounds.upper) return kBlockEmpty;
+  return lowest >= bounds.lower && highest <= bounds.upper ? kBlockFull : kBlockPartial;
+}
+__device__ __forceinline__ bool keep(MaskBounds bounds, int i, int j) {
+  return j - i >= bounds.lower && j - i <= bounds.upper;
+}
+__device__ __forceinline__ float score(float s, int, int) { return s; }
+__device__ __forceinline__ float dscore(float ds, float, int, int) { return ds; }
+
+// Softmax arithmetic. Exponentials are powers of two, the GPU's native kind; a running maximum starts
+// at the lowest finite float instead of -inf, so that no difference of two of them is NaN.
+constexpr float kLog2e = 1.44269504f, kLn2 = 0.693147181f;
+constexpr float kLowest = -3.40282347e38f;
+
+__device__ __forceinline__ float negative_infinity() { return __int_as_float(0xff800000); }
+
+__device__ __forceinline__ float exp2_approx(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
+// 1 / sum of a row, off by one ulp at most; 0 for a row that sees no key, whose O becomes 0.
+__device__ __forceinline__ float row_factor(float sum) {
+  float y;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(sum));
+  return sum == 0 ? 0 : y;
+}
+
+// Natural-log LSE of a row: sum of 2^(x - max) with max in units of log2.
+__device__ __forceinline__ float row_lse(float max_log2, float sum) {
+  return sum == 0 ? negative_infinity() : fmaf(max_log2, kLn2, logf(sum));
+}
+
+// Maximum and sum over groups of kLanes neighbouring lanes; every lane gets the result. The order
+// is fixed, so that two runs agree bit for bit.
+template <int kLanes>
+__device__ __forceinline__ float lanes_max(float x) {
+#pragma unroll
+  for (int step = kLanes / 2; step > 0; step /= 2)
+    x = fmaxf(x, __shfl_xor_sync(0xffffffff, x, step));
+  return x;
+}
+template <int kLanes>
+__device__ __forceinline__ float lanes_sum(float x) {
+#pragma unroll
+  for (int step = kLanes / 2; step > 0; step /= 2) x += __shfl_xor_sync(0xffffffff, x, step);
+  return x;
+}
+
+// Where a block works: a tile of query rows of one head of one sequence. Tiles come fastest, so that
+// blocks that run together share K and V in L2; under a mask with an upper bound the longest rows
+// start first, so that the last blocks are short.
+struct BlockPlace {
+  int tile, head, sequence;
+};
+
+__device__ __forceinline__ BlockPlace block_place(unsigned index, unsigned tiles, unsigned heads) {
+  const int tile = index % tiles;
+  const unsigned row = index / tiles;
+  return {kMaskHasUpper ? (int)tiles - 1 - tile : tile, (int)(row % heads), (int)(row / heads)};
+}
+
+__device__ __forceinline__ int ceil_div(int n, int d) { return (n - 1) / d + 1; }
+
+// Keys of a sequence that are in use.
+__device__ __forceinline__ int keys_in_use(const int *seqused_k, int sequence, int len_k) {
+  return seqused_k ? min(max(seqused_k[sequence], 0), len_k) : len_k;
+}
+
+// Tiles between device memory and the threads. In shared memory they are float whatever the dtype.
+constexpr bool kAligned = false;  // rows begin at multiples of 16 bytes
+
+// A block's threads as 16 lanes across columns (half a warp) by kLanesM rows of lanes. A thread owns
+// rows tile_row(0 ..) of a tile, a float4's worth of columns at a time.
+constexpr int kLanesN = 16;
+constexpr int kLanesM = kThreads / kLanesN;
+constexpr int kRowsPerThread = kBlockM / kLanesM;
+
+// Blocks per SM for __launch_bounds__ when a thread needs `registers` of the 65536: without it the
+// compiler aims at some number of blocks of its own, and spills to reach it.
+constexpr int blocks_per_sm(int registers) { return 65536 / (kThreads * registers); }
+constexpr int larger(int a, int b) { return a > b ? a : b; }
+
+__device__ __forceinline__ int lane_n() { return threadIdx.x % kLanesN; }
+__device__ __forceinline__ int lane_m() { return threadIdx.x / kLanesN; }
+__device__ __forceinline__ int tile_row(int i) { return i * kLanesM + lane_m(); }
+__device__ __forceinline__ int tile_column(int j) { return j * kLanesN + lane_n(); }
+
+// Loads `rows` rows of kColumns elements, times `factor`, and zeroes the tile's other rows: nothing
+// beyond `rows` is read, and products with the tile stay finite. Neighbouring threads load
+// neighbouring chunks of 16 bytes.
+template <int kColumns, int kRows, int kPitch>
+__device__ __forceinline__ void load_tile(float (&tile)[kRows][kPitch], const elem_t *from,
+                                          i64 stride, int rows, float factor = 1) {
+  constexpr int kChunks = kColumns / kChunk;  // of a row
+  constexpr int kSteps = (kRows * kChunks + kThreads - 1) / kThreads;
+#pragma unroll 4
+  for (int step = 0; step < kSteps; step++) {
+    const unsigned index = step * kThreads + threadIdx.x;
+    if (kRows * kChunks % kThreads != 0 && index >= kRows * kChunks) break;
+    const int row = index / kChunks, column = index % kChunks * kChunk;
+    float x[kChunk] = {};
+    if (row < rows) load_chunk<kAligned>(from + row * stride + column, x);
+#pragma unroll
+    for (int e = 0; e < kChunk; e += 4) {
+      *reinterpret_cast<float4 *>(&tile[row][column + e]) = make_float4(
+          x[e] * factor, x[e + 1] * factor, x[e + 2] * factor, x[e + 3] * factor);
+    }
+  }
+}
+
+// Products of tiles in shared memory. A thread keeps its part of the result in registers and reads
+// both operands four floats at a time. Loops are unrolled to about kUnrolledFmas multiply-adds: with
+// more, the compiler loads ahead into so many registers that fewer blocks fit an SM.
+constexpr int kUnrolledFmas = 128;
+
+template <int kFmas>
+constexpr int kStepsUnrolled = kFmas < kUnrolledFmas ? kUnrolledFmas / kFmas : 1;
+
+template <int kCount>
+__device__ __forceinline__ void read(float (&x)[kCount], const float *from) {
+  if constexpr (kCount == 4) {
+    const float4 all = *reinterpret_cast<const float4 *>(from);
+    x[0] = all.x, x[1] = all.y, x[2] = all.z, x[3] = all.w;
+  } else if constexpr (kCount == 2) {
+    const float2 all = *reinterpret_cast<const float2 *>(from);
+    x[0] = all.x, x[1] = all.y;
+  } else {
+    x[0] = *from;
+  }
+}
+
+// s += A B^T: s[i][j] gets row tile_row(i) of A times row tile_column(j) of B, both kDepth long.
+template <int kDepth, int kRows, int kColumns, int kTileM, int kPitchA, int kTileN, int kPitchB>
+__device__ __forceinline__ void add_product_abt(float (&s)[kRows][kColumns],
+                                                const float (&a)[kTileM][kPitchA],
+                                                const float (&b)[kTileN][kPitchB]) {
+#pragma unroll kStepsUnrolled<kRows * kColumns * 4>
+  for (int d = 0; d < kDepth; d += 4) {
+    float x[kRows][4], y[kColumns][4];
+#pragma unroll
+    for (int i = 0; i < kRows; i++) read(x[i], &a[tile_row(i)][d]);
+#pragma unroll
+    for (int j = 0; j < kColumns; j++) read(y[j], &b[tile_column(j)][d]);
+#pragma unroll
+    for (int e = 0; e < 4; e++)
+#pragma unroll
+      for (int i = 0; i < kRows; i++)
+#pragma unroll
+        for (int j = 0; j < kColumns; j++) s[i][j] = fmaf(x[i][e], y[j][e], s[i][j]);
+  }
+}
+
+// o += A B: o[i][g][e] gets row tile_row(i) of A, kDepth long, times column
+// tile_column(g) * kVec + e of B.
+template <int kDepth, int kRows, int kGroups, int kVec, int kTileM, int kPitchA, int kTileN,
+          int kPitchB>
+__device__ __forceinline__ void add_product_ab(float (&o)[kRows][kGroups][kVec],
+                                               const float (&a)[kTileM][kPitchA],
+                                               const float (&b)[kTileN][kPitchB]) {
+#pragma unroll kStepsUnrolled<kRows * kGroups * kVec * 4>
+  for (int n = 0; n < kDepth; n += 4) {
+    float x[kRows][4];
+#pragma unroll
+    for (int i = 0; i < kRows; i++) read(x[i], &a[tile_row(i)][n]);
+#pragma unroll
+    for (int step = 0; step < 4; step++)
+#pragma unroll
+      for (int g = 0; g < kGroups; g++) {
+        float y[kVec];
+        read(y, &b[n + step][tile_column(g) * kVec]);
+#pragma unroll
+        for (int i = 0; i < kRows; i++)
+#pragma unroll
+          for (int e = 0; e < kVec; e++) o[i][g][e] = fmaf(x[i][step], y[e], o[i][g][e]);
+      }
+  }
+}
+
+// Rows of O in registers, as add_product_ab leaves them: kGroupsV groups of kVecV columns a row.
+constexpr int kGroupsV = (kHeadDimV + kLanesN * kVecV - 1) / (kLanesN * kVecV);
+
+// Stores the thread's part of `rows` rows. Groups beyond kHeadDimV are padding of the tile of V:
+// they were computed from whatever its columns held, and end here.
+__device__ __forceinline__ void store_output(
+    out_t *to, i64 stride, int rows, const float (&o)[kRowsPerThread][kGroupsV][kVecV]) {
+#pragma unroll
+  for (int i = 0; i < kRowsPerThread; i++) {
+    if (tile_row(i) >= rows) continue;
+#pragma unroll
+    for (int g = 0; g < kGroupsV; g++) {
+      const int column = tile_column(g) * kVecV;
+      if (column < kHeadDimV) store_elems<kAligned>(to + tile_row(i) * stride + column, o[i][g]);
+    }
+  }
+}
+
+constexpr int kColumnsPerThread = kBlockN / kLanesN;
+
+// Registers of a thread, by what its two busiest places hold: S, O and the operands of a product;
+// or O and the addresses and chunks of a tile that is being loaded.
+constexpr int kScores = kRowsPerThread * kColumnsPerThread;
+constexpr int kOutputs = kRowsPerThread * kGroupsV * kVecV;
+constexpr int kRegisters = larger(
+    kScores + kOutputs + 4 * (kRowsPerThread + kColumnsPerThread) + 2 * kRowsPerThread + 40,
+    kOutputs + 2 * kRowsPerThread + 104);
+
+// What the threads know of their rows after some keys: sum and o are relative to 2^max. A thread
+// sums its own columns only; the lanes of a row are added up once, at the end.
+struct Rows {
+  float max[kRowsPerThread], sum[kRowsPerThread], o[kRowsPerThread][kGroupsV][kVecV];
+};
+
+__device__ __forceinline__ void clear(Rows &rows) {
+#pragma unroll
+  for (int i = 0; i < kRowsPerThread; i++) {
+    rows.max[i] = kLowest, rows.sum[i] = 0;
+#pragma unroll
+    for (int g = 0; g < kGroupsV; g++)
+#pragma unroll
+      for (int e = 0; e < kVecV; e++) rows.o[i][g][e] = 0;
+  }
+}
+
+// Gives a thread's row i the maximum of what it knew and of `largest`.
+__device__ __forceinline__ void raise_max(Rows &rows, int i, float largest) {
+  const float raised = fmaxf(rows.max[i], largest);
+  const float factor = exp2_approx(rows.max[i] - raised);
+  rows.max[i] = raised;
+  rows.sum[i] *= factor;
+#pragma unroll
+  for (int g = 0; g < kGroupsV; g++)
+#pragma unroll
+    for (int e = 0; e < kVecV; e++) rows.o[i][g][e] *= factor;
+}
+
+// P = 2^(unit S - max) in the place of S, and its sum. kMasked: some pairs of the block are not
+// seen. They are replaced before any arithmetic, since K may hold NaN there, and replaced again
+// after the exponential, since -inf * 0 is NaN when the scale is 0.
+template <bool kMasked>
+__device__ __forceinline__ void online_softmax(float (&s)[kRowsPerThread][kColumnsPerThread],
+                                               Rows &rows, float unit, MaskBounds bounds, int i0,
+                                               int j0, int j_end) {
+#pragma unroll
+  for (int i = 0; i < kRowsPerThread; i++) {
+    float largest = negative_infinity();
+#pragma unroll
+    for (int c = 0; c < kColumnsPerThread; c++) {
+      const int row = i0 + tile_row(i), key = j0 + tile_column(c);
+      s[i][c] = score(s[i][c], row, key);
+      if (kMasked && !(key < j_end && keep(bounds, row, key))) s[i][c] = negative_infinity();
+      largest = fmaxf(largest, s[i][c]);
+    }
+    raise_max(rows, i, lanes_max<kLanesN>(largest) * unit);
+#pragma unroll
+    for (int c = 0; c < kColumnsPerThread; c++) {
+      const bool seen = !kMasked || s[i][c] != negative_infinity();
+      s[i][c] = seen ? exp2_approx(fmaf(s[i][c], unit, -rows.max[i])) : 0;
+      rows.sum[i] += s[i][c];
+    }
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(kThreads, blocks_per_sm(kRegisters))
+    attn_fwd_sm80_fp32_d40_window_elem__fma_m64n32(const __grid_constant__ Params params) {
+  extern __shared__ __align__(16) unsigned char smem_bytes[];
+  Smem &smem = *reinterpret_cast<Smem *>(smem_bytes);
+  [[maybe_unused]] const int batch = params.batch;
+  [[maybe_unused]] const int heads_q = params.heads_q;
+  [[maybe_unused]] const int heads_kv = params.heads_kv;
+  [[maybe_unused]] const int len_q = params.len_q;
+  [[maybe_unused]] const int len_k = params.len_k;
+  [[maybe_unused]] const float scale = params.scale;
+  [[maybe_unused]] const int window_left = params.window_left;
+  [[maybe_unused]] const int window_right = params.window_right;
+  [[maybe_unused]] const int bottom_right = params.bottom_right;
+
+  // Which rows, and which keys they see
+  const BlockPlace place = block_place(blockIdx.x, ceil_div(len_q, kBlockM), heads_q);
+  const int i0 = place.tile * kBlockM, i1 = min(i0 + kBlockM, len_q);
+  const int keys = keys_in_use(params.seqused_k, place.sequence, len_k);
+  const MaskBounds bounds = mask_bounds(window_left, window_right, bottom_right, len_q, keys);
+  int j_begin, j_end;
+  key_range(bounds, i0, i1, keys, j_begin, j_end);
+
+  const int head_kv = place.head / (heads_q / heads_kv);
+  const q_t *q = params.q + place.sequence * params.q_stride_batch +
+                 place.head * params.q_stride_head + i0 * params.q_stride_seq;
+  const kv_t *k = params.k + place.sequence * params.k_stride_batch + head_kv * params.k_stride_head;
+  const kv_t *v = params.v + place.sequence * params.v_stride_batch + head_kv * params.v_stride_head;
+
+  // Order knob kShareKV: K and V in one buffer leave room for larger tiles, for two barriers more
+  // in an iteration; apart, both are loaded at once.
+  auto &tile_k = smem.k;
+  auto &tile_v = smem.v;
+
+  // The sign of the scale goes into Q, so that the largest score of a row is always the one that
+  // counts most; its size, in units of log2, into the exponent.
+  load_tile<kHeadDimQK>(smem.q, q, params.q_stride_seq, i1 - i0, scale < 0 ? -1.0f : 1.0f);
+  const float unit = fabsf(scale) * kLog2e;
+
+  Rows rows;
+  clear(rows);
+  for (int j0 = j_begin; j0 < j_end; j0 += kBlockN) {
+    const int j1 = min(j0 + kBlockN, j_end);
+    const BlockClass seen = block_class(bounds, i0, i1, j0, j1);
+    if (seen == kBlockEmpty) continue;
+
+    load_tile<kHeadDimQK>(tile_k, k + j0 * params.k_stride_seq, params.k_stride_seq, j1 - j0);
+    if (!kShareKV)
+      load_tile<kHeadDimV>(tile_v, v + j0 * params.v_stride_seq, params.v_stride_seq, j1 - j0);
+    __syncthreads();
+
+    // S = Q K^T
+    float s[kRowsPerThread][kColumnsPerThread] = {};
+    add_product_abt<kHeadDimQK>(s, smem.q, tile_k);
+
+    // P = exp(scale S - max), in registers
+    if (seen == kBlockFull && j1 - j0 == kBlockN)
+      online_softmax<false>(s, rows, unit, bounds, i0, j0, j_end);
+    else
+      online_softmax<true>(s, rows, unit, bounds, i0, j0, j_end);
+
+    // P to shared memory: its rows are written and read by the same half of a warp
+#pragma unroll
+    for (int i = 0; i < kRowsPerThread; i++)
+#pragma unroll
+      for (int c = 0; c < kColumnsPerThread; c++) smem.p[tile_row(i)][tile_column(c)] = s[i][c];
+    if (kShareKV) {
+      __syncthreads();
+      load_tile<kHeadDimV>(tile_v, v + j0 * params.v_stride_seq, params.v_stride_seq, j1 - j0);
+      __syncthreads();
+    } else {
+      __syncwarp();
+    }
+
+    // O += P V
+    add_product_ab<kBlockN>(rows.o, smem.p, tile_v);
+    __syncthreads();
+  }
+
+  // O /= sum, LSE = max + log(sum)
+  float *lse = params.lse + place.sequence * params.lse_stride_batch +
+               place.head * params.lse_stride_head + i0 * params.lse_stride_seq;
+#pragma unroll
+  for (int i = 0; i < kRowsPerThread; i++) {
+    const float sum = lanes_sum<kLanesN>(rows.sum[i]);
+    const float factor = row_factor(sum);
+#pragma unroll
+    for (int g = 0; g < kGroupsV; g++)
+#pragma unroll
+      for (int e = 0; e < kVecV; e++) rows.o[i][g][e] *= factor;
+    if (params.lse && lane_n() == 0 && tile_row(i) < i1 - i0)
+      lse[tile_row(i) * params.lse_stride_seq] = row_lse(rows.max[i], sum);
+  }
+  out_t *o = params.o + place.sequence * params.o_stride_batch +
+             place.head * params.o_stride_head + i0 * params.o_stride_seq;
+  store_output(o, params.o_stride_seq, i1 - i0, rows.o);
+}
