@@ -6,11 +6,14 @@ static int candidates(const attune_variant *v, attune_tile *out, int max) {
   return attune__fma_candidates(out, max, 1);
 }
 
-/* Scores, O, the operands of one step of the micro-tile, m and l of each row, addresses. */
+/* The busier of two places, as in the template's kRegisters: the product (scores, O, the operands
+ * of a step, m and l of each row, addresses), or the load of a tile (O, m and l, chunks under way).
+ */
 static int registers(const attune_variant *v, const attune_tile *t) {
   int rows = attune__fma_rows_per_thread(t), cols = attune__fma_cols_per_thread(t);
   int o = rows * attune__fma_padded_v(v->head_dim_v) / FMA_LANES;
-  return rows * cols + o + 4 * (rows + cols) + 2 * rows + 40;
+  int product = rows * cols + o + 4 * (rows + cols) + 2 * rows + 40, load = o + 2 * rows + 104;
+  return product > load ? product : load;
 }
 
 static int legal(const attune_variant *v, const attune_tile *t, char *reason, size_t size) {

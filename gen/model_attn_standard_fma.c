@@ -29,10 +29,12 @@ static double tiles(int64_t length, int block) {
 
 /* ---- qk ---- */
 
+/* As kRegisters in the templates: of the product, or of the load of a tile. */
 static int qk_registers(const attune_variant *v, const attune_tile *t) {
   (void)v;
   int rows = attune__fma_rows_per_thread(t), cols = attune__fma_cols_per_thread(t);
-  return rows * cols + 4 * (rows + cols) + 40;
+  int product = rows * cols + 4 * (rows + cols) + 40, load = 96;
+  return product > load ? product : load;
 }
 
 static int qk_legal(const attune_variant *v, const attune_tile *t, char *reason, size_t size) {
@@ -186,7 +188,7 @@ const attune_model attune__model_attn_standard_softmax_fma = {
 
 static int pv_registers(const attune_variant *v, const attune_tile *t) {
   int rows = attune__fma_rows_per_thread(t);
-  return rows * attune__fma_padded_v(v->head_dim_v) / FMA_LANES + 4 * rows + 48;
+  return rows * (attune__fma_padded_v(v->head_dim_v) / FMA_LANES + 4) + 88;
 }
 
 static int pv_legal(const attune_variant *v, const attune_tile *t, char *reason, size_t size) {
