@@ -240,6 +240,12 @@ static attune_status read_pins(const attune_entry_head *head, attune_pinset *pin
   return ATTUNE_OK;
 }
 
+/* Whether the bytes are one zstd frame, whole, that says it holds raw_bytes. */
+static int frame_sane(const void *frame, uint64_t size, uint64_t raw_bytes) {
+  return ZSTD_findFrameCompressedSize(frame, (size_t)size) == size &&
+         ZSTD_getFrameContentSize(frame, (size_t)size) == raw_bytes;
+}
+
 static attune_status read_payloads(const char *bytes, const attune_entry_head *head,
                                    attune_entry *entry) {
   size_t end = MAGIC_BYTES + sizeof *head, limit = (size_t)head->file_bytes - SHA256_DIGEST_LENGTH;
@@ -253,6 +259,8 @@ static attune_status read_payloads(const char *bytes, const attune_entry_head *h
     if (raw_bytes < 1 || raw_bytes > ATTUNE_ENTRY_MAX) return bad("a payload is too large");
     if (i == ATTUNE_PAYLOAD_CUBIN && (raw_bytes != size || !attune__elf_sane(bytes + offset, size)))
       return bad("the cubin's ELF reaches beyond its bytes");
+    if (i != ATTUNE_PAYLOAD_CUBIN && !frame_sane(bytes + offset, size, raw_bytes))
+      return bad("a payload is no whole zstd frame");
     entry->payload[i].data = bytes + offset;
     entry->payload[i].bytes = (size_t)size;
     entry->payload[i].raw_bytes = (size_t)raw_bytes;
