@@ -120,6 +120,8 @@ static attune_shape stated_shape(const attune_kernel *kernel) {
     if (!strcmp(name, "heads_kv")) shape.heads_kv = value;
     if (!strcmp(name, "len_q")) shape.len_q = value;
     if (!strcmp(name, "len_k")) shape.len_k = value;
+    if (!strcmp(name, "bottom_right"))
+      shape.corner = value ? ATTUNE_CORNER_BOTTOM_RIGHT : ATTUNE_CORNER_TOP_LEFT;
     if (!strcmp(name, "window_left")) shape.window_left = value;
     if (!strcmp(name, "window_right")) shape.window_right = value;
   }

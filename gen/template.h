@@ -21,8 +21,8 @@ typedef struct attune_template_file {
 /* Embedded files, or those of a folder when ATTUNE_TEMPLATES is set (read once per process). */
 attune_status attune__template_files(const attune_template_file **out, int *count);
 
-/* The engine's limits on one expansion; over one is an ATTUNE_TEMPLATE error. attn_fwd of today takes
- * 75,000 steps (Lua VM instructions), most of them the engine's own, and 0.4 MB (measured). */
+/* The engine's limits on one expansion; over one is an ATTUNE_TEMPLATE error. attn_fwd takes 75,000
+ * steps (Lua VM instructions), most of them the engine's own, and 0.4 MB (measured). */
 enum {
   ATTUNE_TEMPLATE_STEPS = 10 * 1000 * 1000,
   ATTUNE_TEMPLATE_BYTES = 64 << 20,

@@ -4,9 +4,9 @@
 --   $(expr)       a value: a string without line breaks, an integer or a boolean
 --   //-- note     a note for authors; dropped, also at the end of a line
 --
--- Every template line becomes one line of a Lua chunk named @templates/<path>, so what Lua reports is
--- at the template's own line. The text keeps at most one blank line in a row, and no blanks at the
--- end of a line. #line is written only where the text drifts from its template.
+-- Every template line becomes one line of a Lua chunk named @templates/<path>, so what Lua reports
+-- is at the template's own line. The text keeps at most one blank line in a row, and no blanks at
+-- the end of a line. #line is written only where the text drifts from its template.
 --
 -- A template sees, and any other name is an error: the kernel's values that gen/emit.c lists,
 -- include(path), which expands another template at that place, and the part of Lua that sandbox.lua
@@ -21,7 +21,7 @@ local string, table, math = string, table, math
 local function fail(text, ...) error(string.format(text, ...), 0) end
 local function fail_at(path, line, text) error({path = path, line = line, text = text}, 0) end
 
----- output: lines, with #line on drift ---------------------------------------------------------------
+---- output: lines, with #line on drift ------------------------------------------------------
 
 local out, at_path, at_line = {}, nil, 0
 local blank = nil -- a blank line that waits for a line after it
@@ -48,7 +48,9 @@ local function writer(path, exprs)
     local parts = {...}
     for i = 2, select("#", ...), 2 do parts[i] = value_text(parts[i], "$" .. exprs[n][i // 2]) end
     local line = string.gsub(table.concat(parts), "%s+$", "")
-    if string.find(line, "^%s*#%s*include") then fail("#include: the text must be self-contained") end
+    if string.find(line, "^%s*#%s*include") then
+      fail("#include: the text must be self-contained")
+    end
     if line == "" then
       blank = #out > 0 and {path, n} or nil
       return
@@ -59,14 +61,15 @@ local function writer(path, exprs)
   end
 end
 
----- translation: one template line, one Lua line ---------------------------------------------------
+---- translation: one template line, one Lua line --------------------------------------------
 
 local function control(line) return string.match(line, "^%s*//@(.*)$") end
 
--- Checks on its own that Lua can read `expr`, so that a slip in it can't reach the rest of the line.
+-- Checks on its own that Lua can read `expr`, so that a slip can't reach the rest of the line.
 local function check_expr(path, n, expr)
   local ok, message = load("return " .. expr, "=value", "t")
-  if not ok then fail_at(path, n, "$" .. expr .. ": " .. string.gsub(message, "^.-:%d+: ", "")) end
+  if ok then return end
+  fail_at(path, n, "$" .. expr .. ": " .. string.gsub(message, "^.-:%d+: ", ""))
 end
 
 local function text_line(path, n, line, exprs)
@@ -88,8 +91,8 @@ local function text_line(path, n, line, exprs)
 end
 
 local function control_line(path, n, code)
-  local open, level = string.find(code, "%[=*%[")
-  if open and not string.find(code, "]", level, true) then
+  local open, at, level = string.find(code, "%[(=*)%[")
+  if open and not string.find(code, "]" .. level .. "]", at, true) then
     fail_at(path, n, "a long bracket must close on its line")
   end
   return code
@@ -128,9 +131,9 @@ local function compile(path, text, environment)
   return chunk, writer(path, exprs)
 end
 
----- include -------------------------------------------------------------------------------------------
+---- include ---------------------------------------------------------------------------------
 
-local sandbox = load(host.source("sandbox.lua"), "@templates/sandbox.lua", "t")
+local sandbox = assert(load(assert(host.source("sandbox.lua")), "@templates/sandbox.lua", "t"))
 local view, scope = sandbox(host.rep_bytes)
 local stack = {}
 local function include(path)

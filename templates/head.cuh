@@ -1,6 +1,7 @@
-//-- head.cuh - the head of every kernel: data sheet, constants block, element type, struct Params and
-//-- struct Smem. Everything in it comes from the planner's values, so that the text of two kernels
-//-- of one op differs here and in the parts that were chosen, nowhere else.
+//-- head.cuh - the head of every kernel: data sheet, constants block, element type, struct Params
+//-- and struct Smem. Everything in it comes from the planner's values, so that the text of two
+//-- kernels of one op differs here and in the parts that were chosen, nowhere else.
+//--
 //-- A tab stop for notes: `text` filled up to `width`, then the note, if there is one.
 //@ local function noted(text, width, note)
 //@   if note == "" then return text end
@@ -33,8 +34,9 @@ static_assert(sizeof(Params) == $(param_bytes), "struct Params and its C twin di
 // Shared memory, as in the ledger above.
 struct Smem {
 //@   for _, piece in ipairs(ledger) do
-//@     local type = string.format("alignas(%d) %s", piece.align, piece.ctype)
-  $(noted(string.format("%s %s[%d][%d];", type, piece.name, piece.rows, piece.columns), 32, piece.note))
+//@     local size = string.format("[%d][%d]", piece.rows, piece.columns)
+//@     local ctype = string.format("alignas(%d) %s ", piece.align, piece.ctype)
+  $(noted(ctype .. piece.name .. size .. ";", 32, piece.note))
 //@   end
 };
 static_assert(sizeof(Smem) == kSmemBytes, "struct Smem and the ledger differ");

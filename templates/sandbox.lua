@@ -10,14 +10,15 @@ local rep_bytes = ...
 
 local function fail(text, ...) error(string.format(text, ...), 0) end
 
----- views ---------------------------------------------------------------------------------------------
+---- views -----------------------------------------------------------------------------------
 
 local behind = setmetatable({}, {__mode = "k"}) -- view -> the table that it shows
 
 local function sorted_keys(t)
   local keys = {}
   for key in next, t do
-    if type(key) ~= "string" and type(key) ~= "number" then fail("a %s as key of pairs", type(key)) end
+    local kind = type(key)
+    if kind ~= "string" and kind ~= "number" then fail("a %s as key of pairs", kind) end
     keys[#keys + 1] = key
   end
   table.sort(keys, function(a, b)
@@ -64,7 +65,7 @@ local function sorted_pairs(t)
   end
 end
 
----- Lua ----------------------------------------------------------------------------------------------
+---- Lua -------------------------------------------------------------------------------------
 
 local function plain(x) -- a table's text would be its address
   local kind = type(x)
@@ -87,7 +88,8 @@ end
 local safe_string = {
   byte = string.byte, char = string.char, len = string.len, lower = string.lower,
   reverse = string.reverse, sub = string.sub, upper = string.upper,
-  find = bounded("find"), gmatch = bounded("gmatch"), gsub = bounded("gsub"), match = bounded("match"),
+  find = bounded("find"), gmatch = bounded("gmatch"),
+  gsub = bounded("gsub"), match = bounded("match"),
   format = function(text, ...)
     if string.find(text, "%%[-+ #0-9.]*p") then fail("string.format: %%p prints an address") end
     for i = 1, select("#", ...) do plain((select(i, ...))) end

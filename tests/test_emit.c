@@ -377,7 +377,7 @@ START_TEST(bad_folders_are_named) {
     snprintf(command, sizeof command, "env -i EMIT_HELPER=digests ATTUNE_TEMPLATES=%s %s",
              folders[i], self);
     FILE *pipe = popen(command, "r");
-    ck_assert_int_gt(fread(text, 1, sizeof text - 1, pipe), 0);
+    ck_assert_uint_gt(fread(text, 1, sizeof text - 1, pipe), 0);
     ck_assert_int_ne(pclose(pipe), 0);
     ck_assert_msg(!strncmp(text, "ATTUNE_TEMPLATES: ", 18) && strstr(text, folders[i]), "%s", text);
   }
@@ -408,8 +408,9 @@ static void check_digest_of(const char *folder, const char *path, const char *be
     int of_other_op = !strncmp(path, "attn_", 5) &&
                       !(!strncmp(path, name, strlen(name)) && path[strlen(name)] == '/');
     int line = (op - ATTUNE_OP_ATTN_FWD) * 65;
-    ck_assert_msg(!strncmp(before + line, after + line, 64) == of_other_op,
-                  "%s changed: %s's digest %s", path, name, of_other_op ? "changed" : "did not");
+    int changed = strncmp(before + line, after + line, 64) != 0;
+    ck_assert_msg(changed != of_other_op, "%s changed: %s's digest %s", path, name,
+                  changed ? "changed" : "did not");
   }
   free(after);
 }

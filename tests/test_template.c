@@ -130,7 +130,7 @@ START_TEST(syntax_errors) {
   check_error("a $(name, name)\n", 1, "$(name, name)");
   check_error("a\nb; //@ if flag then\n", 2, "//@ must begin its line");
   check_error("//@ local x = [[\na\n//@ ]]\n", 1, "a long bracket must close on its line");
-  check_error("//@ --[==[\na\n", 1, "a long bracket must close on its line");
+  check_error("//@ --[==[ ]]\na\n", 1, "a long bracket must close on its line");
 }
 END_TEST
 
@@ -167,7 +167,8 @@ START_TEST(runtime_errors) {
   check_error("a\n//@ assert(cc == 80, 'sm_80 only')\n", 2, "error: sm_80 only");
   check_error("//@ local function f()\n//@   error('inner')\n//@ end\na\n//@ f()\n", 2, "inner");
   check_error("a\n//@ for _ in ipairs(nil) do end\n", 2, "attempt to index a nil value");
-  check_error("a\n//@ local x = ipairs()\n", 2, "bad argument #1 to 'ipairs'");
+  check_error("a\n//@ local x = ipairs()\n", 2, "error: bad argument #1 to 'ipairs'");
+  check_error("a\n$(string.format('%d', 'x'))\n", 2, "error: bad argument #2 to 'format'");
   check_error("a\n//@ local x = ('x'):rep({})\n", 2, "attempt to perform arithmetic");
   check_error("//@ local function f() return 1 + f() end\na\n//@ f()\n", 1, "");
   check_error("a\n//@ error({path = 'x', line = 1, text = 'forged'})\n", 2, "a table has no text");
