@@ -14,21 +14,38 @@ enum { MAX_PRODUCT = 20000 };
 
 /* One combination: a choice per field, NULL where an optional field is not written. */
 typedef struct combination {
-  const attune__choice *choice[FIELDS];
+  attune__choice *choice[FIELDS];
 } combination;
 
 static const attune__node *node_of(const combination *row, int field) {
   return row->choice[field] ? row->choice[field]->node : NULL;
 }
 
+/* Whether a budget is one for the row's arch. */
+static int sram_applies(const attune__choice *sram, const combination *row) {
+  uint32_t arch = sram->value.sram.arch;
+  return arch == 0 || arch == row->choice[FIELD_ARCH]->value.arch;
+}
+
 /* ---- exclude ---- */
+
+/* Whether a rule's choice speaks of the row: a mask without a corner means any, a budget of one
+ * arch means that arch's. */
+static int choice_matches(int field, const attune__choice *rule, const combination *row) {
+  const attune__choice *have = row->choice[field];
+  if (!have) return 0;
+  if (field == FIELD_MASK && rule->value.mask.corner == 0)
+    return rule->value.mask.id == have->value.mask.id;
+  if (field == FIELD_SRAM)
+    return rule->value.sram.bytes == have->value.sram.bytes && sram_applies(rule, row);
+  return !memcmp(&rule->value, &have->value, sizeof rule->value);
+}
 
 static int rule_matches(const attune__rule *rule, const combination *row) {
   for (int field = 0; field < FIELDS; field++) {
     const attune__axis *axis = &rule->axis[field];
     int found = axis->count == 0;
-    for (int i = 0; i < axis->count && row->choice[field]; i++)
-      found |= attune__choice_matches(field, &axis->choice[i], row->choice[field]);
+    for (int i = 0; i < axis->count; i++) found |= choice_matches(field, &axis->choice[i], row);
     if (!found) return 0;
   }
   return 1;
@@ -92,24 +109,27 @@ static int field_named(const char *message) {
   return FIELD_OP;
 }
 
-/* attune_error() as a diagnostic; what follows the semicolon says what would work. */
+/* A choice is refused once, in however many combinations it fails. */
+static int first_refusal(const combination *row, int field) {
+  attune__choice *choice = row->choice[field];
+  int first = !choice->refused;
+  choice->refused = 1;
+  return first;
+}
+
+/* attune_error() as a diagnostic at the field that it speaks of. */
 static void report_status(attune__reader *r, const combination *row) {
-  attune__text text = {0};
-  attune__text_puts(&text, attune_error());
-  if (!text.data) return;
-  char *help = strstr(text.data, "; ");
-  if (help) {
-    *help = 0;
-    help += 2;
-  }
-  attune__spec_error(r, node_of(row, field_named(text.data)), help, "%s", text.data);
-  attune__text_free(&text);
+  int field = field_named(attune_error());
+  if (!first_refusal(row, field)) return;
+  attune__spec_error(r, node_of(row, field), "take it out, or the combination by an exclude rule",
+                     "%s", attune_error());
 }
 
 static int check_pins(attune__reader *r, const combination *row, const attune_request *q) {
   for (uint32_t i = 0; i < q->pins.count; i++) {
     const char *name = q->pins.pin[i].name;
     if (attune__pinnable(q->variant.op, name)) continue;
+    if (!first_refusal(row, FIELD_PIN)) return 0;
     attune__spec_error(r, node_of(row, FIELD_PIN), NULL,
                        "pin: %s has no scalar %s that can be pinned",
                        attune__op_name(q->variant.op), name);
@@ -134,6 +154,7 @@ static int check_budget(attune__reader *r, const combination *row, attune_reques
   if (present) limit = r->options.native_smem;
   if (present && q->budget == 0 && limit != (uint32_t)board->smem_block) q->budget = limit;
   if (q->budget <= limit) return 1;
+  if (!first_refusal(row, FIELD_SRAM)) return 0;
   attune__text message = {0}, help = {0};
   print_bytes(q->budget, &message);
   attune__text_printf(&message, " is over what %s offers a block: ", board->arch_name);
@@ -151,6 +172,7 @@ static int check_budget(attune__reader *r, const combination *row, attune_reques
 /* A tile speaks of one kernel; a program of several would need one for each part. */
 static int check_tile(attune__reader *r, const combination *row, const attune_request *q) {
   if (!q->tile.fixed || attune__op_parts(q->variant.op) == 1) return 1;
+  if (!first_refusal(row, FIELD_TILE)) return 0;
   attune__spec_error(r, node_of(row, FIELD_TILE),
                      "leave tile out, or put the op into a spec of its own",
                      "tile: not generated yet for %s, a program of %d kernels",
@@ -192,11 +214,6 @@ static combination combination_at(const attune__reader *r, int64_t index) {
     if (axis->count) index /= axis->count;
   }
   return out;
-}
-
-static int sram_applies(const combination *row) {
-  uint32_t arch = row->choice[FIELD_SRAM]->value.sram.arch;
-  return arch == 0 || arch == row->choice[FIELD_ARCH]->value.arch;
 }
 
 /* A map of budgets names the archs of the spec, all and no other. */
@@ -265,7 +282,7 @@ void attune__spec_product(attune__reader *r, attune_spec *out) {
   check_sram_archs(r);
   for (int64_t i = 0; i < size; i++) {
     combination row = combination_at(r, i);
-    if (!sram_applies(&row) || excluded(r, &row)) continue;
+    if (!sram_applies(row.choice[FIELD_SRAM], &row) || excluded(r, &row)) continue;
     if (make_request(r, &row, &out->requests[out->count])) out->count++;
   }
   check_rules(r);

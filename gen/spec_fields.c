@@ -85,7 +85,7 @@ static void read_group(attune__reader *r, const attune__node *node, attune__axis
 /* Measured rows come with the tuner; until then every name is one without any. */
 static void read_gpu(attune__reader *r, const attune__node *node, attune__axis *axis) {
   (void)axis;
-  if (attune__value_scalar(r, node, "the name of a GPU"))
+  if (attune__value_scalar(r, node, "the name of a GPU", NULL))
     attune__spec_error(r, node, "leave gpu out: the planner's order is used",
                        "gpu: not generated yet: no measured rows for '%.40s'", node->text);
 }
@@ -122,8 +122,9 @@ static uint32_t read_native(attune__reader *r, const attune__node *node) {
   char device[ATTUNE_ARCH_MAX];
   attune__text help = {0};
   if (arch) return arch;
-  attune__text_puts(&help, "name the arch to generate for: ");
-  attune__words_print(arch_words(), &help);
+  attune__text_puts(&help, "name the arch to generate for");
+  for (int i = 0; i < ATTUNE_BOARDS; i++)
+    attune__text_printf(&help, "%s %s", i ? "," : ":", attune__boards[i].arch_name);
   attune__arch_print(r->options.native, 1, device);
   if (r->options.native)
     attune__spec_error(r, node, help.data, "native: nothing here runs on this GPU (%s)", device);
@@ -133,10 +134,11 @@ static uint32_t read_native(attune__reader *r, const attune__node *node) {
   return 0;
 }
 
-/* sm_90 and sm90a are near misses of sm_90a whatever the edit distance says. */
+/* sm_90 and sm90a mean sm_90a whatever the edit distance says; sm_91 means none of the others. */
 static uint32_t report_arch(attune__reader *r, const attune__node *node, const char *text) {
-  const attune_board *meant = attune__board(attune__arch_parse(text));
-  const char *near = meant ? meant->arch_name : attune__nearest(text, arch_words());
+  uint32_t parsed = attune__arch_parse(text);
+  const attune_board *meant = parsed ? attune__board(parsed) : NULL;
+  const char *near = meant ? meant->arch_name : parsed ? NULL : attune__nearest(text, arch_words());
   attune__text help = {0};
   if (near) attune__text_printf(&help, "did you mean %s? ", near);
   attune__text_puts(&help, "archs: ");
@@ -161,7 +163,8 @@ static void add_arch(attune__reader *r, const attune__node *node, const char *te
 }
 
 static void read_arch(attune__reader *r, const attune__node *node, attune__axis *axis) {
-  if (attune__value_scalar(r, node, "an arch")) add_arch(r, node, node->text, axis);
+  if (attune__value_scalar(r, node, "an arch", "such as sm_80"))
+    add_arch(r, node, node->text, axis);
 }
 
 void attune__field_arch_option(attune__reader *r, attune__axis *axis) {
@@ -289,7 +292,7 @@ static void report_bytes(attune__reader *r, const attune__node *node) {
 static void add_sram(attune__reader *r, const attune__node *node, uint32_t arch,
                      attune__axis *axis) {
   uint32_t bytes = 0;
-  if (!attune__value_scalar(r, node, "a size or device")) return;
+  if (!attune__value_scalar(r, node, "a size or device", "such as 96KB")) return;
   int is_device = !strcmp(node->text, "device");
   if (!is_device && (!attune__parse_bytes(node->text, &bytes) || bytes == 0)) {
     report_bytes(r, node);
@@ -310,7 +313,7 @@ static void read_sram(attune__reader *r, const attune__node *node, attune__axis 
   if (!node->first)
     attune__spec_error(r, node, "write {sm_80: 96KB, sm_90a: device}", "sram: an empty map");
   for (const attune__node *item = node->first; item; item = item->next) {
-    uint32_t arch = arch_of(r, item->key, item->key->text);
+    uint32_t arch = item->key->refused ? 0 : arch_of(r, item->key, item->key->text);
     if (!arch) continue;
     int is_list = item->kind == ATTUNE_YAML_LIST;
     if (is_list && !item->first)
@@ -375,12 +378,4 @@ void attune__field_read(attune__reader *r, int field, const attune__node *node,
     else if (!item->refused)
       readers[field](r, item, axis);
   }
-}
-
-int attune__choice_matches(int field, const attune__choice *rule, const attune__choice *choice) {
-  if (field == FIELD_MASK && rule->value.mask.corner == 0)
-    return rule->value.mask.id == choice->value.mask.id;
-  if (field == FIELD_SRAM && (rule->value.sram.arch == 0 || choice->value.sram.arch == 0))
-    return rule->value.sram.bytes == choice->value.sram.bytes;
-  return !memcmp(&rule->value, &choice->value, sizeof rule->value);
 }

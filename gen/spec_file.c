@@ -16,9 +16,9 @@ enum { LOAD_BYTES = ATTUNE_YAML_MAX_BYTES + 16 };
 
 static void refuse(attune_diags *diags, const char *what, int error) {
   const char *text = strerrordesc_np(error);
-  const char *help = error == ENOENT   ? "check the path; specs/ has examples"
-                     : error == EISDIR ? "name a .yaml file in it"
-                                       : "check the file's permissions";
+  const char *help = error == ENOENT || error == ENOTDIR ? "check the path; specs/ has examples"
+                     : error == EISDIR                   ? "name a .yaml file in it"
+                                                         : "check the file's permissions";
   attune__diag_add(diags, 1, 1, help, "%s: %s", what, text ? text : "unknown error");
 }
 

@@ -41,6 +41,7 @@ enum {
  */
 typedef struct attune__choice {
   const attune__node *node; /* where it is written; NULL: it is not */
+  int refused;              /* 1: a diagnostic of the product spoke of it */
   union {
     int id; /* op, align, family, group */
     uint32_t arch;
@@ -109,7 +110,8 @@ const char *attune__nearest(const char *text, const char *const *words);
 /* Index into the words, -1 after a report. */
 int attune__value_word(attune__reader *r, const attune__node *node, const attune__words *words);
 /* A scalar, else a report "wanted <wanted>, found a list". */
-int attune__value_scalar(attune__reader *r, const attune__node *node, const char *wanted);
+int attune__value_scalar(attune__reader *r, const attune__node *node, const char *wanted,
+                         const char *help);
 /* Decimal digits with an optional minus sign, nothing else. */
 int attune__value_int(attune__reader *r, const attune__node *node, const char *what, int64_t low,
                       int64_t high, int64_t *out);
@@ -118,7 +120,7 @@ int attune__value_number(attune__reader *r, const attune__node *node, const char
                          double *out);
 /* The value of a key, NULL without. */
 const attune__node *attune__map_get(const attune__node *map, const char *key);
-/* Reports every key that is none of the words. */
+/* 1 when every key is one of the words; reports each other key (once, if it was not before). */
 int attune__map_check(attune__reader *r, const attune__node *map, const attune__words *words);
 /* The words as "a, b, c". */
 void attune__words_print(const char *const *words, attune__text *out);
@@ -130,8 +132,6 @@ extern const char *const attune__field_key[FIELDS];
 void attune__field_read(attune__reader *r, int field, const attune__node *node, attune__axis *axis);
 /* The arch axis from --arch. */
 void attune__field_arch_option(attune__reader *r, attune__axis *axis);
-/* Whether a rule's choice speaks of a product's choice. */
-int attune__choice_matches(int field, const attune__choice *rule, const attune__choice *choice);
 /* "sm_90a" of a board for messages. */
 const char *attune__arch_text(uint32_t arch);
 

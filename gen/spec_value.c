@@ -36,37 +36,44 @@ static const char *shown(const attune__node *node, char out[WORD_MAX + 8]) {
   return out;
 }
 
+static const char *kind_name(const attune__node *node) {
+  return node->kind == ATTUNE_YAML_LIST  ? "a list"
+         : node->kind == ATTUNE_YAML_MAP ? "a map"
+                                         : "a word";
+}
+
 /* ---- words ---- */
 
-static int min3(int a, int b, int c) {
-  int low = a < b ? a : b;
-  return low < c ? low : c;
+static int least_of(int a, int b) {
+  return a < b ? a : b;
 }
 
-/* Edit distance by rows; two letters in the wrong order count as two. */
+/* Edits from a to b: a letter more, less or changed, or two neighbours swapped (casual, causal). */
 static int distance(const char *a, const char *b) {
-  int row[WORD_MAX + 1], length = (int)strlen(b);
-  for (int j = 0; j <= length; j++) row[j] = j;
+  int rows[3][WORD_MAX + 1], length = (int)strlen(b);
+  for (int j = 0; j <= length; j++) rows[0][j] = j;
   for (int i = 1; a[i - 1]; i++) {
-    int diagonal = row[0];
-    row[0] = i;
+    int *now = rows[i % 3], *before = rows[(i + 2) % 3], *earlier = rows[(i + 1) % 3];
+    now[0] = i;
     for (int j = 1; j <= length; j++) {
-      int up = row[j];
-      row[j] = min3(up + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1]));
-      diagonal = up;
+      now[j] =
+          least_of(before[j - 1] + (a[i - 1] != b[j - 1]), least_of(before[j], now[j - 1]) + 1);
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        now[j] = least_of(now[j], earlier[j - 2] + 1);
     }
   }
-  return row[length];
+  return rows[strlen(a) % 3][length];
 }
 
+/* Of words equally near, the one that begins alike. */
 const char *attune__nearest(const char *text, const char *const *words) {
   size_t length = strlen(text);
   const char *best = NULL;
   if (length > WORD_MAX) return NULL;
-  int limit = length < 4 ? 1 : 2, least = limit + 1;
+  int least = length > 4 ? 3 : 2; /* one more than the edits that are forgiven */
   for (; *words; words++) {
     int edits = distance(text, *words);
-    if (edits < least) {
+    if (edits < least || (best && edits == least && *words[0] == *text && *best != *text)) {
       least = edits;
       best = *words;
     }
@@ -81,42 +88,57 @@ void attune__words_print(const char *const *words, attune__text *out) {
   }
 }
 
-static void report_word(attune__reader *r, const attune__node *node, const attune__words *words) {
-  char text[WORD_MAX + 8];
-  attune__text help = {0};
-  const char *near = attune__nearest(node->text, words->word);
-  if (near) attune__text_printf(&help, "did you mean %s? ", near);
-  attune__text_printf(&help, "%s: ", words->many);
-  attune__words_print(words->word, &help);
-  if (node->text[0])
-    attune__spec_error(r, node, help.data, "%s is not %s", shown(node, text), words->one);
-  else
-    attune__spec_error(r, node, help.data, "%s is missing here", words->one);
-  attune__text_free(&help);
-}
-
 static int find_word(const char *text, const char *const *words) {
   for (int i = 0; words[i]; i++)
     if (!strcmp(text, words[i])) return i;
   return -1;
 }
 
-int attune__value_scalar(attune__reader *r, const attune__node *node, const char *wanted) {
+/* Words that YAML readers like to take for something else; here they are words. */
+static const char *const truths[] = {"yes", "no", "on", "off", "true", "false", "null", "~", NULL};
+
+/* "did you mean causal? masks: none, causal, window" */
+static void print_help(const char *text, const attune__words *words, attune__text *help) {
+  const char *near = attune__nearest(text, words->word);
+  int is_truth = find_word(text, truths) >= 0;
+  if (near && !is_truth) attune__text_printf(help, "did you mean %s? ", near);
+  attune__text_printf(help, "%s: ", words->many);
+  attune__words_print(words->word, help);
+  if (is_truth) attune__text_puts(help, "; plain words, no quotes needed");
+}
+
+static void report_word(attune__reader *r, const attune__node *node, const attune__words *words) {
+  char text[WORD_MAX + 8];
+  attune__text help = {0};
+  print_help(node->text, words, &help);
+  if (node->kind != ATTUNE_YAML_SCALAR)
+    attune__spec_error(r, node, help.data, "wanted %s, found %s", words->one, kind_name(node));
+  else if (node->text[0])
+    attune__spec_error(r, node, help.data, "%s is not %s", shown(node, text), words->one);
+  else
+    attune__spec_error(r, node, help.data, "%s is missing here", words->one);
+  attune__text_free(&help);
+}
+
+int attune__value_scalar(attune__reader *r, const attune__node *node, const char *wanted,
+                         const char *help) {
   if (node->refused) return 0;
   if (node->kind == ATTUNE_YAML_SCALAR) return 1;
-  const char *found = node->kind == ATTUNE_YAML_LIST ? "a list" : "a map";
-  attune__spec_error(r, node, NULL, "wanted %s, found %s", wanted, found);
+  attune__spec_error(r, node, help, "wanted %s, found %s", wanted, kind_name(node));
   return 0;
 }
 
 int attune__value_word(attune__reader *r, const attune__node *node, const attune__words *words) {
-  if (!attune__value_scalar(r, node, words->one)) return -1;
-  int index = find_word(node->text, words->word);
+  if (node->refused) return -1;
+  int index = node->kind == ATTUNE_YAML_SCALAR ? find_word(node->text, words->word) : -1;
   if (index < 0) report_word(r, node, words);
   return index;
 }
 
 /* ---- numbers ---- */
+
+#define PLAIN_INTEGER "decimal digits alone, such as 64"
+#define PLAIN_NUMBER  "a finite fp32 number without quotes, such as 0.125"
 
 static int is_integer(const char *text) {
   if (*text == '-') text++;
@@ -141,7 +163,7 @@ static int guess_integer(const char *text, int64_t *out) {
 
 static void report_int(attune__reader *r, const attune__node *node, const char *what, int64_t low,
                        int64_t high) {
-  char text[WORD_MAX + 8], help[96] = "decimal digits alone, such as 64";
+  char text[WORD_MAX + 8], help[96] = PLAIN_INTEGER;
   int64_t guess;
   if (guess_integer(node->text, &guess) && guess >= low && guess <= high)
     snprintf(help, sizeof help, "write %lld%s", (long long)guess,
@@ -156,7 +178,7 @@ static void report_int(attune__reader *r, const attune__node *node, const char *
 
 int attune__value_int(attune__reader *r, const attune__node *node, const char *what, int64_t low,
                       int64_t high, int64_t *out) {
-  if (!attune__value_scalar(r, node, "an integer")) return 0;
+  if (!attune__value_scalar(r, node, "an integer", PLAIN_INTEGER)) return 0;
   if (!node->plain || !is_integer(node->text)) {
     report_int(r, node, what, low, high);
     return 0;
@@ -193,12 +215,12 @@ static int is_number(const char *text) {
 int attune__value_number(attune__reader *r, const attune__node *node, const char *what,
                          double *out) {
   char text[WORD_MAX + 8];
-  if (!attune__value_scalar(r, node, "a number")) return 0;
+  if (!attune__value_scalar(r, node, "a number", PLAIN_NUMBER)) return 0;
   if (node->plain && is_number(node->text) && attune__parse_double(node->text, out) &&
       isfinite((float)*out))
     return 1;
-  attune__spec_error(r, node, "a finite fp32 number without quotes, such as 0.125",
-                     "%s: wanted a number, found %s", what, shown(node, text));
+  attune__spec_error(r, node, PLAIN_NUMBER, "%s: wanted a number, found %s", what,
+                     shown(node, text));
   return 0;
 }
 
@@ -213,8 +235,8 @@ const attune__node *attune__map_get(const attune__node *map, const char *key) {
 int attune__map_check(attune__reader *r, const attune__node *map, const attune__words *words) {
   int fine = 1;
   for (const attune__node *item = map->first; item; item = item->next) {
-    if (item->key->refused || find_word(item->key->text, words->word) >= 0) continue;
-    report_word(r, item->key, words);
+    if (!item->key->refused && find_word(item->key->text, words->word) >= 0) continue;
+    if (!item->key->refused) report_word(r, item->key, words);
     fine = 0;
   }
   return fine;

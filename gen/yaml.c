@@ -115,6 +115,7 @@ static void check_key(builder *b, const attune__node *map, attune__node *key) {
     b->stop = 1;
     return;
   }
+  if (key->refused) return;
   if (key->plain && !strcmp(key->text, "<<")) {
     attune__diag_add(b->diags, key->line, key->column, "write the keys out",
                      "merge keys are not part of a spec");
@@ -126,6 +127,7 @@ static void check_key(builder *b, const attune__node *map, attune__node *key) {
                        "keep one of them; several values make a list: [a, b]",
                        "duplicate key '%.40s': it stands first at line %d, column %d", key->text,
                        item->key->line, item->key->column);
+      key->refused = 1;
       return;
     }
 }
@@ -256,7 +258,9 @@ static void on_fault(builder *b, const yaml_parser_t *parser, const char *bytes,
   if (parser->context && at >= size) mark = &parser->context_mark;
   attune__text message = {0};
   attune__text_printf(&message, "not YAML: %s", parser->problem ? parser->problem : "unreadable");
-  if (parser->context) attune__text_printf(&message, ", %s", parser->context);
+  if (parser->context && parser->context_mark.line != mark->line)
+    attune__text_printf(&message, " (%s that begins at line %zu)", parser->context,
+                        parser->context_mark.line + 1);
   refuse(b, mark, message.data ? message.data : "not YAML",
          tab ? "indent with spaces; YAML allows no tabs there"
              : "write  key: value  lines, lists as [a, b] and maps as {key: value}");

@@ -24,7 +24,7 @@ typedef struct attune__node {
   attune__yaml_kind kind;
   int line, column;                  /* from 1; columns in characters */
   int plain;                         /* a scalar without quotes */
-  int refused;                       /* reported already: an alias, or a merge key */
+  int refused;                       /* reported already: an alias, a merge or double key */
   const struct attune__node *key;    /* of an item of a map: its key, a scalar */
   struct attune__node *first, *last; /* items of a list or map, linked by next */
   struct attune__node *next;
