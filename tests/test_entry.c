@@ -404,7 +404,7 @@ END_TEST
 static char folder[64];
 
 static const char *in_folder(const char *name) {
-  static char path[256];
+  static char path[512];
   snprintf(path, sizeof path, "%s/%s", folder, name);
   return path;
 }
@@ -498,7 +498,7 @@ static atomic_int torn, failed_writes;
 /* Publishes a file of one repeated byte again and again, and reads what is there: any one writer's
  * bytes, never a mixture and never a part. */
 static void *race(void *letter) {
-  char path[256], *mine = malloc(RACE_BYTES);
+  char path[512], *mine = malloc(RACE_BYTES);
   snprintf(path, sizeof path, "%s/raced", folder);
   memset(mine, *(char *)letter, RACE_BYTES);
   for (int i = 0; i < ROUNDS; i++) {
