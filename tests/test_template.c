@@ -31,9 +31,11 @@ static sources engine_files(void) {
   return s;
 }
 
-static const char environment[] = "return {name = 'kernel_a', cc = 90, ratio = 0.5, flag = true,\n"
-                                  "tile = {block_m = 64, block_n = 32}, list = {'x', 'y', 'z'},\n"
-                                  "empty = {}, pieces = {{name = 'q'}, {name = 'k'}}}";
+static const char environment[] =
+    "return {name = 'kernel_a', cc = 90, ratio = 0.5, flag = true,\n"
+    "tile = {block_m = 64, block_n = 32}, list = {'x', 'y', 'z'},\n"
+    "many = {h = 8, c = 3, f = 6, a = 1, g = 7, b = 2, e = 5, d = 4, [2] = 0, [1] = 0},\n"
+    "empty = {}, pieces = {{name = 'q'}, {name = 'k'}}}";
 
 static attune_status expand_sources(const sources *s, int lines, attune__text *out) {
   attune_template_job job = {.files = s->file,
@@ -100,6 +102,8 @@ START_TEST(control_lines) {
   check_text("a\n  //@ if cc >= 100 then\nb\n  //@ else\nc\n  //@ end\nd\n", "a\nc\nd\n");
   check_text("//@ for _, p in ipairs(pieces) do\n$(p.name)[$(#list)]\n//@ end", "q[3]\nk[3]\n");
   check_text("//@ for k, v in pairs(tile) do\n$(k)=$(v)\n//@ end", "block_m=64\nblock_n=32\n");
+  check_text("//@ local s = ''\n//@ for k, v in pairs(many) do s = s .. k .. v end\n$(s)",
+             "1020a1b2c3d4e5f6g7h8\n");
   check_text("$(table.concat(list, ' '))$(#empty)", "x y z0\n");
   check_text("$(string.format('%.3f', ratio))", "0.500\n");
   check_text("$(('ab'):rep(2))$(('a-b'):gsub('%-', '+'))", "ababa+b\n");
