@@ -251,9 +251,10 @@ constexpr int kLanesN = 16;
 constexpr int kLanesM = kThreads / kLanesN;
 constexpr int kRowsPerThread = kBlockM / kLanesM;
 
-// Blocks per SM for __launch_bounds__ when a thread needs `registers` of the 65536: without it the
-// compiler aims at some number of blocks of its own, and spills to reach it.
-constexpr int blocks_per_sm(int registers) { return 65536 / (kThreads * registers); }
+// Blocks per SM for __launch_bounds__ when a thread needs `registers`: without it the compiler aims
+// at some number of blocks of its own, and spills to reach it. An SM is four parts, each with
+// 16384 registers for whole warps of its own.
+constexpr int blocks_per_sm(int registers) { return 4 * (16384 / 32 / registers) / kWarps; }
 constexpr int larger(int a, int b) { return a > b ? a : b; }
 
 __device__ __forceinline__ int lane_n() { return threadIdx.x % kLanesN; }
