@@ -20,6 +20,7 @@ enum { MAX_ERRORS = 20 }; /* a broken template fails every kernel in the same wa
 typedef struct build {
   const attune_job *job;
   const attune_build_options *options;
+  attune_nvrtc_info compiler;
   attune__keys old;       /* as found in the folder */
   attune__key_line *made; /* by kernel; the digest is that of the entry in the folder */
   pthread_mutex_t lock;   /* guards all below, and the calls of progress */
@@ -202,13 +203,12 @@ static void fill_set(const build *b, attune__set *set) {
   }
 }
 
-static attune_status publish(build *b) {
-  attune_nvrtc_info compiler;
-  attune_status status = attune__nvrtc_info(&compiler);
-  if (status) return status;
+static attune_status publish(const build *b) {
   const attune_job *job = b->job;
+  attune_status status = ATTUNE_OK;
   attune__set set = {0};
-  snprintf(set.made_by, sizeof set.made_by, "attune %s, %.32s", attune_version(), compiler.version);
+  snprintf(set.made_by, sizeof set.made_by, "attune %s, %.32s", attune_version(),
+           b->compiler.version);
   set.path = strdup(b->options->out);
   set.kernels = calloc((size_t)job->kernel_count + 1, sizeof *set.kernels);
   set.rows = calloc((size_t)job->row_count + 1, sizeof *set.rows);
@@ -253,7 +253,8 @@ attune_status attune__build(const attune_job *job, const attune_build_options *o
   memset(out, 0, sizeof *out);
   double start = attune__now_ms();
   build b = {.job = job, .options = options, .summary = out, .errors = errors};
-  attune_status status = attune__make_folders(options->out, 0);
+  attune_status status = attune__nvrtc_info(&b.compiler); /* one error, not one per kernel */
+  if (!status) status = attune__make_folders(options->out, 0);
   if (status) return status;
   b.made = calloc((size_t)job->kernel_count + 1, sizeof *b.made);
   if (!b.made || attune__keys_read(options->out, &b.old))

@@ -63,6 +63,23 @@ static void run_children(void) {
   }
 }
 
+static int missing_is_reported(void) {
+  setenv("ATTUNE_NVRTC", "/nonexistent/libnvrtc.so.13", 1);
+  attune_nvrtc_info info;
+  return attune__nvrtc_info(&info) == ATTUNE_NO_COMPILER && strstr(attune_error(), "make deps") &&
+         strstr(attune_error(), "/nonexistent/libnvrtc.so.13");
+}
+
+/* In a child too: a process looks for NVRTC once. */
+START_TEST(a_missing_library_says_where_it_was_looked_for) {
+  pid_t child = fork();
+  if (child == 0) _exit(!missing_is_reported());
+  int status = -1;
+  waitpid(child, &status, 0);
+  ck_assert_int_eq(status, 0);
+}
+END_TEST
+
 static volatile sig_atomic_t seen[65];
 static void on_signal(int number) {
   seen[number]++;
@@ -285,7 +302,8 @@ START_TEST(damaged_cubins_are_read_within_bounds) {
 }
 END_TEST
 
-TEST_MAIN("nvrtc", processes_agree_and_signals_stay_ours, version_has_a_build_number,
+TEST_MAIN("nvrtc", a_missing_library_says_where_it_was_looked_for,
+          processes_agree_and_signals_stay_ours, version_has_a_build_number,
           facts_of_a_clean_kernel, spills_are_seen, c75_lines_are_counted,
           errors_carry_the_templates_line, what_is_not_a_kernel_is_refused, includes_are_refused,
           threads_compile_at_once, a_forked_child_is_refused,

@@ -103,7 +103,7 @@ static void kernel_json(attune__json *json, const attune_kernel *kernel, const o
   show_json_count(json, "spill_bytes", o->facts.spill_bytes);
   show_json_count(json, "stack_bytes", o->facts.stack_bytes);
   show_json_count(json, "smem_bytes", kernel->recipe.smem_bytes);
-  show_json_real(json, "compile_ms", o->milliseconds);
+  show_json_count(json, "compile_ms", (int64_t)o->milliseconds);
   attune__json_end(json, '}');
 }
 
@@ -117,8 +117,8 @@ static void summary_json(const report *r, const attune_build_summary *s, const c
   show_json_count(&json, "kept", s->kept);
   show_json_count(&json, "failed", s->failed);
   show_json_count(&json, "entry_bytes", s->entry_bytes);
-  show_json_real(&json, "wall_ms", s->wall_ms);
-  show_json_real(&json, "compile_ms", s->compile_ms);
+  show_json_count(&json, "wall_ms", (int64_t)s->wall_ms);
+  show_json_count(&json, "compile_ms", (int64_t)s->compile_ms);
   attune__json_key(&json, "kernels");
   attune__json_begin(&json, '[');
   for (int i = 0; i < r->job->kernel_count; i++)
