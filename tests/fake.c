@@ -262,3 +262,79 @@ attune_problem fake_problem(const char *variant) {
   p.batch = 1, p.heads_q = p.heads_kv = 8, p.len_q = p.len_k = 1024;
   return p;
 }
+
+/* ---- callers ------------------------------------------------------------------------------- */
+
+void *fake_address(uintptr_t address) {
+  return (void *)address;
+}
+
+attune_attn_args fake_args(void) {
+  attune_attn_args args = attune_attn_args_init();
+  args.batch = 2, args.heads_q = 8, args.heads_kv = 2, args.len_q = args.len_k = 100;
+  args.q = attune_bshd(fake_address(0x10000), 100, 8, 64);
+  args.k = attune_bhsd(fake_address(0x20000), 100, 2, 64);
+  args.v = attune_bhsd(fake_address(0x30000), 100, 2, 64);
+  args.o = attune_bshd(fake_address(0x40000), 100, 8, 64);
+  args.lse = fake_address(0x50000);
+  args.lse_stride_batch = 800, args.lse_stride_head = 100, args.lse_stride_seq = 1;
+  args.scale = 0.125f;
+  return args;
+}
+
+attune_program *fake_find(attune_context *context, const attune_problem *problem) {
+  attune_program *program = NULL;
+  attune_status status = attune_find(context, problem, &program);
+  ck_assert_msg(status == ATTUNE_OK, "%s", attune_error());
+  return program;
+}
+
+attune_program_info fake_info(const attune_program *program) {
+  attune_program_info info = attune_program_info_init();
+  ck_assert_int_eq(attune_info(program, &info), ATTUNE_OK);
+  return info;
+}
+
+static void keep_message(void *user, attune_level level, const char *text) {
+  fake_messages *kept = user;
+  kept->count++;
+  kept->level = level;
+  snprintf(kept->last, sizeof kept->last, "%s", text);
+}
+
+attune_options fake_listening(fake_messages *kept) {
+  attune_options options = attune_options_init();
+  options.message = keep_message;
+  options.message_user = kept;
+  return options;
+}
+
+static void free_result(attune_miss_result *result) {
+  for (int i = 0; i < result->count; i++) free((void *)(uintptr_t)result->entries[i]);
+  atomic_fetch_add(&((fake_handler *)result->owner)->frees, 1);
+}
+
+attune_status fake_handle(void *user, const attune_problem *problem, const char *arch, int dry_run,
+                          attune_miss_result *result) {
+  fake_handler *h = user;
+  attune_variant v;
+  atomic_fetch_add(dry_run ? &h->dry_runs : &h->calls, 1);
+  if (h->status) return attune_fail(h->status, "the handler's reason");
+  if (dry_run) return ATTUNE_OK;
+  if (attune__variant_of(problem, attune__arch_parse(arch), &v)) return ATTUNE_INVALID;
+  result->count = attune__op_parts(v.op);
+  for (int i = 0; i < result->count; i++) {
+    char name[ATTUNE_NAME_MAX];
+    attune_tile tile = {
+        .family = ATTUNE_FAMILY_FMA, .block_m = 32, .block_n = 32, .stages = 1, .warps = 4};
+    void *bytes;
+    v.part = (uint8_t)i;
+    attune__kernel_name(&v, &tile, name);
+    attune_entry entry = fake_entry(h->lie ? h->lie : name, NULL);
+    if (attune__entry_write(&entry, &bytes, &result->entry_bytes[i])) return ATTUNE_INVALID;
+    result->entries[i] = bytes;
+  }
+  result->owner = h;
+  result->free_entries = free_result;
+  return ATTUNE_OK;
+}

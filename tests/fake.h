@@ -47,4 +47,30 @@ void fake_open_set(attune_context *context, const char *path, const fake_row *ro
 /* The problem that a row's variant serves. */
 attune_problem fake_problem(const char *variant);
 
+/* Arguments of 2 sequences of 100 queries and keys, 8 heads over 2, head dim 64, any 16-bit type,
+ * at addresses that nothing reads. */
+void *fake_address(uintptr_t address);
+attune_attn_args fake_args(void);
+
+/* Finds what must be there; the info of a program. */
+attune_program *fake_find(attune_context *context, const attune_problem *problem);
+attune_program_info fake_info(const attune_program *program);
+
+/* Keeps what a context says. */
+typedef struct fake_messages {
+  int count;
+  attune_level level;
+  char last[1024];
+} fake_messages;
+attune_options fake_listening(fake_messages *kept);
+
+/* A miss handler that returns fake entries: of the variant asked for, or of `lie`. */
+typedef struct fake_handler {
+  atomic_int calls, dry_runs, frees;
+  const char *lie;      /* kernel to return instead */
+  attune_status status; /* to fail with */
+} fake_handler;
+attune_status fake_handle(void *user, const attune_problem *problem, const char *arch, int dry_run,
+                          attune_miss_result *result);
+
 #endif
