@@ -122,7 +122,7 @@ static void add_tile_edges(maker *m, int64_t bm, int64_t bn) {
   add_corners(m, with_lengths(m, bm + 1, bn + 1));
   add_corners(m, with_lengths(m, 1, 2 * bn + 1));
   add_corners(m, with_lengths(m, 2 * bm + 1, 1));
-  attune__case several = with_lengths(m, bm + 1, 2 * bn + 1);
+  attune__case several = with_lengths(m, bm + 1, 3 * bn + 1);
   several.quick = 1;
   add_corners(m, several);
   add_corners(m, with_lengths(m, 2 * bm + bn + 1, bn - 1));
@@ -154,7 +154,7 @@ static void add_windows(maker *m) {
                                    {-1, 9}, {-1, -1}, {1000, 700}};
   if (!attune__mask_has_lower(m->request->variant->mask)) return;
   for (size_t i = 0; i < sizeof windows / sizeof *windows; i++) {
-    attune__case c = with_lengths(m, m->big.block_m + 1, 2 * m->big.block_n + 1);
+    attune__case c = with_lengths(m, m->big.block_m + 1, 3 * m->big.block_n + 1);
     c.shape.window_left = windows[i][0], c.shape.window_right = windows[i][1];
     c.quick = i == 0 || i == 3;
     add_corners(m, c);

@@ -29,6 +29,12 @@ typedef struct attune_verify_options {
   const attune_pinset *pins; /* what the program's kernels were pinned to, NULL: nothing */
 } attune_verify_options;
 
+/* A prepared program of exactly these entries (whole entry files, see entry.h), one per part of the
+ * variant, whatever the context would have looked up: the context must not know the variant yet,
+ * and has no miss handler afterwards. */
+attune_status attune__verify_open(attune_context *context, const attune_variant *variant,
+                                  const attune_pinset *pins, const void *const *entries,
+                                  const size_t *entry_bytes, int count, attune_program **out);
 /* Verifies one prepared program through `device`, which is its context's. options may be NULL.
  * ATTUNE_MISMATCH when a case failed (verdict says which); other statuses mean that it could not be
  * run. A driver error during a case is that case's failure, and ends the run. */

@@ -1,0 +1,654 @@
+/* test_verify.c - verify itself: a fake device whose kernel computes on the host passes, and each
+ * of a list of seeded faults is caught, at a case that shows it.
+ *
+ * The fake kernel is written for this test from the definition, with blocks of keys and an online
+ * softmax in double; it shares nothing with the reference but number conversion. */
+#include "../gen/cases.h"
+#include "../gen/verify.h"
+#include "../runtime/context.h"
+#include "test.h"
+
+#include <math.h>
+#include <sys/mman.h>
+
+/* ---- the fake device ---------------------------------------------------------------------------
+ */
+
+typedef enum fault {
+  NO_FAULT,
+  OTHER_CORNER,
+  FORGOTTEN_MASK,
+  WINDOW_OFF_BY_ONE,
+  UNSCALED,
+  SCALE_WITHOUT_SIGN,
+  NO_RESCALE,
+  NO_MAXIMUM,
+  LSE_LOG2,
+  LSE_ROUNDED,
+  LSE_DENSE,
+  WROTE_BEHIND_O,
+  WROTE_INPUT,
+  LEFT_UNWRITTEN,
+  NAN_LEAK,
+  NONDETERMINISTIC,
+  HEADS_BY_MODULO,
+  DENSE_K,
+  IGNORED_USED,
+  EMPTY_ROW_NAN,
+  EMPTY_ROW_INF,
+  ROUNDED_P,
+  LAST_KEY_LOST,
+  OFFSET_32_BITS,
+  BEYOND_WORKSPACE,
+  LAUNCH_FAILS
+} fault;
+
+typedef struct fake {
+  attune__device base;
+  fault fault;
+  size_t memory; /* largest allocation */
+  int launches;
+} fake;
+
+struct attune__function {
+  attune_entry entry;
+};
+
+static fake *fake_of(attune__device *device) {
+  return (fake *)(void *)device;
+}
+
+static void fake_close(attune__device *device) {
+  free(device);
+}
+
+static attune_status fake_load(attune__device *device, const attune_entry *entry,
+                               attune__function **out) {
+  (void)device;
+  *out = calloc(1, sizeof **out);
+  if (!*out) return attune_fail(ATTUNE_NO_MEMORY, "no memory");
+  (*out)->entry = *entry;
+  return ATTUNE_OK;
+}
+
+static void fake_unload(attune__device *device, attune__function *function) {
+  (void)device;
+  free(function);
+}
+
+/* Small buffers exactly as large as asked for, so that ASan sees a slip; large ones without
+ * backing. */
+enum { HEADER = 256, LARGE = 1 << 28 };
+
+static attune_status fake_alloc(attune__device *device, size_t bytes, void **out) {
+  char *memory;
+  if (bytes > fake_of(device)->memory)
+    return attune_fail(ATTUNE_NO_MEMORY, "the fake device has no %zu bytes", bytes);
+  if (bytes < LARGE)
+    memory = aligned_alloc(HEADER, (HEADER + bytes + HEADER - 1) / HEADER * HEADER);
+  else
+    memory = mmap(NULL, HEADER + bytes, PROT_READ | PROT_WRITE,
+                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (!memory || memory == MAP_FAILED) return attune_fail(ATTUNE_NO_MEMORY, "no host memory");
+  memcpy(memory, &bytes, sizeof bytes);
+  *out = memory + HEADER;
+  return ATTUNE_OK;
+}
+
+static void fake_free(attune__device *device, void *buffer) {
+  char *memory = (char *)buffer - HEADER;
+  size_t bytes;
+  (void)device;
+  memcpy(&bytes, memory, sizeof bytes);
+  if (bytes < LARGE)
+    free(memory);
+  else
+    munmap(memory, HEADER + bytes);
+}
+
+static attune_status fake_copy(attune__device *device, void *to, const void *from, size_t bytes) {
+  (void)device;
+  memcpy(to, from, bytes);
+  return ATTUNE_OK;
+}
+
+static attune_status fake_synchronize(attune__device *device) {
+  (void)device;
+  return ATTUNE_OK;
+}
+
+/* ---- the fake kernel ---------------------------------------------------------------------------
+ */
+
+enum { MAX_DIM = 64, BLOCK_N = 16 };
+
+typedef struct kernel {
+  const attune_variant *v;
+  const attune_params_attn_fwd *p;
+  fault fault;
+} kernel;
+
+static int64_t offset_of(const kernel *k, int64_t b, int64_t sb, int64_t s, int64_t ss, int64_t h,
+                         int64_t sh) {
+  int64_t at = b * sb + s * ss + h * sh;
+  return k->fault == OFFSET_32_BITS ? at & 0x7fffffff : at;
+}
+
+static void load_row(int dtype, const void *base, int64_t at, int dim, float *out) {
+  attune__from_dtype(dtype, (const char *)base + at * attune__dtype_bytes(dtype), out, (size_t)dim);
+}
+
+static int keeps(const kernel *k, int64_t i, int64_t j, int64_t used) {
+  const attune_params_attn_fwd *p = k->p;
+  int bottom_right = p->bottom_right ^ (k->fault == OTHER_CORNER);
+  int64_t diagonal = j - i - (bottom_right ? used - p->len_q : 0);
+  int left = p->window_left - (k->fault == WINDOW_OFF_BY_ONE);
+  if (k->fault == FORGOTTEN_MASK || k->v->mask == ATTUNE_MASK_NONE) return 1;
+  if (k->v->mask == ATTUNE_MASK_CAUSAL) return diagonal <= 0;
+  return (p->window_left < 0 || -diagonal <= left) &&
+         (p->window_right < 0 || diagonal <= p->window_right);
+}
+
+typedef struct state {
+  double max, sum, o[MAX_DIM];
+} state;
+
+static double score(const kernel *k, const float *q, int64_t b, int64_t h, int64_t j) {
+  const attune_params_attn_fwd *p = k->p;
+  int64_t stride = k->fault == DENSE_K ? (int64_t)p->heads_kv * k->v->head_dim_qk : p->k_stride_seq;
+  float key[MAX_DIM];
+  double s = 0;
+  load_row(k->v->dtype_kv, p->k, offset_of(k, b, p->k_stride_batch, j, stride, h, p->k_stride_head),
+           k->v->head_dim_qk, key);
+  for (int d = 0; d < k->v->head_dim_qk; d++) s += (double)q[d] * (double)key[d];
+  if (k->fault == UNSCALED) return s;
+  return s * (k->fault == SCALE_WITHOUT_SIGN ? fabs((double)p->scale) : (double)p->scale);
+}
+
+static void add_key(const kernel *k, state *st, double weight, int64_t b, int64_t h, int64_t j) {
+  const attune_params_attn_fwd *p = k->p;
+  float v[MAX_DIM];
+  if (k->fault == ROUNDED_P) weight = (double)attune__round(ATTUNE_DTYPE_BF16, (float)weight);
+  load_row(k->v->dtype_kv, p->v,
+           offset_of(k, b, p->v_stride_batch, j, p->v_stride_seq, h, p->v_stride_head),
+           k->v->head_dim_v, v);
+  st->sum += weight;
+  for (int c = 0; c < k->v->head_dim_v; c++) st->o[c] += weight * (double)v[c];
+}
+
+/* One block of keys: a new maximum, the old sums rescaled, the block's keys added. */
+static void add_block(const kernel *k, state *st, const float *q, int64_t b, int64_t h, int64_t i,
+                      int64_t j0, int64_t used) {
+  double s[BLOCK_N], max = st->max;
+  int keep[BLOCK_N], any = 0;
+  for (int n = 0; n < BLOCK_N; n++) {
+    keep[n] = j0 + n < used && keeps(k, i, j0 + n, used);
+    if (keep[n]) s[n] = score(k, q, b, h, j0 + n);
+    if (keep[n] && s[n] > max) max = s[n];
+    any |= keep[n];
+  }
+  if (!any && k->fault != NAN_LEAK) return;
+  if (k->fault == NO_MAXIMUM) max = 0;
+  double old = st->max == max || isinf(st->max) ? 1 : exp(st->max - max);
+  st->sum *= old;
+  for (int c = 0; c < k->v->head_dim_v; c++) st->o[c] *= k->fault == NO_RESCALE ? 1 : old;
+  st->max = max;
+  for (int n = 0; n < BLOCK_N; n++)
+    if (keep[n])
+      add_key(k, st, exp(s[n] - max), b, h, j0 + n);
+    else if (k->fault == NAN_LEAK && j0 + n < k->p->len_k)
+      add_key(k, st, 0, b, h, j0 + n);
+}
+
+static void store_row(const kernel *k, const state *st, int64_t b, int64_t h, int64_t i) {
+  const attune_params_attn_fwd *p = k->p;
+  float o[MAX_DIM];
+  int last = b == p->batch - 1 && h == p->heads_q - 1 && i == p->len_q - 1;
+  int dim = k->v->head_dim_v, bytes = attune__dtype_bytes(k->v->dtype_out);
+  int64_t at = offset_of(k, b, p->o_stride_batch, i, p->o_stride_seq, h, p->o_stride_head);
+  double empty = k->fault == EMPTY_ROW_NAN ? (double)NAN : 0;
+  for (int c = 0; c < dim; c++) o[c] = (float)(st->sum > 0 ? st->o[c] / st->sum : empty);
+  if (isnan(st->sum)) o[0] = NAN;
+  if (last && k->fault == LEFT_UNWRITTEN) dim--;
+  attune__to_dtype(k->v->dtype_out, o, (char *)p->o + at * bytes, (size_t)dim);
+  if (last && k->fault == WROTE_BEHIND_O)
+    attune__to_dtype(k->v->dtype_out, o, (char *)p->o + (at + dim) * bytes, 1);
+}
+
+static void store_lse(const kernel *k, const state *st, int64_t b, int64_t h, int64_t i) {
+  const attune_params_attn_fwd *p = k->p;
+  if (!p->lse) return;
+  int64_t at = offset_of(k, b, p->lse_stride_batch, i, p->lse_stride_seq, h, p->lse_stride_head);
+  double lse = st->sum > 0 ? st->max + log(st->sum) : -INFINITY;
+  if (k->fault == LSE_LOG2) lse *= 1.4426950408889634;
+  if (k->fault == LSE_ROUNDED) lse = (double)attune__round(ATTUNE_DTYPE_BF16, (float)lse);
+  if (k->fault == LSE_DENSE) at = (b * p->heads_q + h) * p->len_q + i;
+  if (k->fault == EMPTY_ROW_INF && !(st->sum > 0)) lse = INFINITY;
+  p->lse[at] = (float)lse;
+}
+
+static void row(const kernel *k, int64_t b, int64_t h, int64_t i) {
+  const attune_params_attn_fwd *p = k->p;
+  int64_t kv = k->fault == HEADS_BY_MODULO ? h % p->heads_kv : h / (p->heads_q / p->heads_kv);
+  int64_t used = p->seqused_k && k->fault != IGNORED_USED ? p->seqused_k[b] : p->len_k;
+  state st = {.max = -INFINITY};
+  float q[MAX_DIM];
+  if (k->fault == LAST_KEY_LOST && used % BLOCK_N == 1) used--;
+  load_row(k->v->dtype_q, p->q,
+           offset_of(k, b, p->q_stride_batch, i, p->q_stride_seq, h, p->q_stride_head),
+           k->v->head_dim_qk, q);
+  for (int64_t j = 0; j < used; j += BLOCK_N) add_block(k, &st, q, b, kv, i, j, used);
+  store_row(k, &st, b, h, i);
+  store_lse(k, &st, b, h, i);
+}
+
+/* Faults that damage memory as a whole. */
+static void spoil(const kernel *k, int launches) {
+  const attune_params_attn_standard *p = (const void *)k->p;
+  unsigned char *o = p->o;
+  if (k->fault == WROTE_INPUT && p->len_k) ((unsigned char *)(uintptr_t)p->k)[0] ^= 1;
+  if (k->fault == NONDETERMINISTIC && launches % 2 == 0) o[0] ^= 1;
+  if (k->fault == BEYOND_WORKSPACE && p->scores) {
+    int64_t rows = (int64_t)p->batch * p->heads_q * p->len_q;
+    ((float *)p->scores)[rows * p->scores_pitch] = 0;
+  }
+}
+
+static attune_status fake_launch(attune__device *device, attune__function *function,
+                                 const attune__launch_config *config, const void *params,
+                                 size_t param_bytes, void *stream) {
+  fake *f = fake_of(device);
+  const attune_variant *v = &function->entry.variant;
+  kernel k = {.v = v, .p = params, .fault = f->fault};
+  (void)config, (void)stream;
+  ck_assert_uint_eq(param_bytes, attune__param_bytes(v->op));
+  if (k.fault == LAUNCH_FAILS) return attune_fail(ATTUNE_DRIVER, "an illegal address");
+  if (v->part != attune__op_parts(v->op) - 1) return ATTUNE_OK; /* the last part does it all */
+  for (int64_t b = 0; b < k.p->batch; b++)
+    for (int64_t h = 0; h < k.p->heads_q; h++)
+      for (int64_t i = 0; i < k.p->len_q; i++) row(&k, b, h, i);
+  spoil(&k, f->launches++);
+  return ATTUNE_OK;
+}
+
+static const attune__device_ops fake_ops = {.name = "fake",
+                                            .close = fake_close,
+                                            .load = fake_load,
+                                            .unload = fake_unload,
+                                            .launch = fake_launch,
+                                            .alloc = fake_alloc,
+                                            .free = fake_free,
+                                            .upload = fake_copy,
+                                            .download = fake_copy,
+                                            .synchronize = fake_synchronize};
+
+/* ---- a program on it ---------------------------------------------------------------------------
+ */
+
+typedef struct rig {
+  fake *device;
+  attune_context *context;
+  attune_program *program;
+  attune_variant variant;
+  attune_verify_options options;
+  attune_verdict verdict;
+} rig;
+
+static attune_variant variant_of(int op, int dtype, int dim, int mask) {
+  return (attune_variant){.arch = attune__arch(80, 0),
+                          .op = (uint8_t)op,
+                          .dtype_q = (uint8_t)dtype,
+                          .dtype_kv = (uint8_t)dtype,
+                          .dtype_out = (uint8_t)dtype,
+                          .head_dim_qk = (uint16_t)dim,
+                          .head_dim_v = (uint16_t)dim,
+                          .mask = (uint8_t)mask,
+                          .align = ATTUNE_ALIGN_16B,
+                          .group = 1};
+}
+
+static void make_entry(const attune_variant *v, int part, const attune_pinset *pins, void **bytes,
+                       size_t *size) {
+  attune_entry entry = {.variant = *v};
+  entry.variant.part = (uint8_t)part;
+  entry.tile = (attune_tile){.block_m = 16, .block_n = BLOCK_N, .stages = 1, .warps = 4};
+  entry.tile.family = ATTUNE_FAMILY_FMA;
+  if (pins) entry.pins = *pins;
+  entry.recipe = (attune_recipe){.abi = ATTUNE_ABI,
+                                 .param_bytes = (uint32_t)attune__param_bytes(v->op),
+                                 .threads = 128,
+                                 .grid = ATTUNE_GRID_Q_TILES,
+                                 .block_m = 16,
+                                 .block_n = BLOCK_N,
+                                 .cluster = 1};
+  if (v->op == ATTUNE_OP_ATTN_STANDARD) entry.recipe.workspace = ATTUNE_WORKSPACE_SCORES;
+  attune__kernel_name(&entry.variant, &entry.tile, entry.name);
+  ck_assert_int_eq(attune__entry_write(&entry, bytes, size), ATTUNE_OK);
+}
+
+static rig rig_open(attune_variant v, const attune_pinset *pins, fault what) {
+  rig r = {.variant = v, .options = {.pins = pins, .threads = 2}};
+  int parts = attune__op_parts(v.op);
+  void *bytes[ATTUNE_MAX_PARTS];
+  size_t sizes[ATTUNE_MAX_PARTS];
+  r.device = calloc(1, sizeof *r.device);
+  ck_assert_ptr_nonnull(r.device);
+  r.device->base.ops = &fake_ops;
+  r.device->base.facts = (attune__device_facts){.arch = v.arch, .sm_count = 4};
+  r.device->fault = what, r.device->memory = 1 << 26;
+  ck_assert_int_eq(attune__open_with(&r.device->base, v.arch, NULL, &r.context), ATTUNE_OK);
+  for (int i = 0; i < parts; i++) make_entry(&v, i, pins, &bytes[i], &sizes[i]);
+  attune_status status = attune__verify_open(r.context, &v, pins, (const void *const *)bytes, sizes,
+                                             parts, &r.program);
+  ck_assert_msg(status == ATTUNE_OK, "%s", attune_error());
+  for (int i = 0; i < parts; i++) free(bytes[i]);
+  return r;
+}
+
+static attune_status rig_run(rig *r) {
+  return attune__verify_program(r->program, &r->device->base, &r->variant, &r->options,
+                                &r->verdict);
+}
+
+static void expect_pass(rig *r, int not_run) {
+  attune_status status = rig_run(r);
+  ck_assert_msg(status == ATTUNE_OK, "%s", attune_error());
+  ck_assert_int_gt(r->verdict.cases, 20);
+  ck_assert_int_eq(r->verdict.passed, r->verdict.cases);
+  ck_assert_int_eq(r->verdict.not_run, not_run);
+  ck_assert_double_le(r->verdict.worst_error, r->verdict.worst_bound);
+  ck_assert_double_gt(r->verdict.worst_error, 0);
+  attune_close(r->context);
+}
+
+/* The fault is caught by the quick cases already; the first failing case and the reason contain
+ * these words. */
+static void expect_caught(attune_variant v, fault what, const char *in_case, const char *reason) {
+  rig r = rig_open(v, NULL, what);
+  r.options.quick = 1;
+  attune_status status = rig_run(&r);
+  ck_assert_msg(status == ATTUNE_MISMATCH, "fault %d: status %d, %d of %d cases passed", what,
+                status, r.verdict.passed, r.verdict.cases);
+  ck_assert_int_lt(r.verdict.passed, r.verdict.cases);
+  ck_assert_msg(strstr(r.verdict.worst_case, in_case), "fault %d at: %s", what,
+                r.verdict.worst_case);
+  ck_assert_msg(strstr(r.verdict.reason, reason), "fault %d: %s", what, r.verdict.reason);
+  attune_close(r.context);
+}
+
+static attune_variant fp32(int mask) {
+  return variant_of(ATTUNE_OP_ATTN_FWD, ATTUNE_DTYPE_FP32, 16, mask);
+}
+
+/* ---- tests -------------------------------------------------------------------------------------
+ */
+
+START_TEST(right_kernels_pass) {
+  for (int mask = ATTUNE_MASK_NONE; mask <= ATTUNE_MASK_WINDOW; mask++)
+    for (int dtype = ATTUNE_DTYPE_FP32; dtype <= ATTUNE_DTYPE_BF16; dtype++) {
+      rig r = rig_open(variant_of(ATTUNE_OP_ATTN_FWD, dtype, 16, mask), NULL, NO_FAULT);
+      expect_pass(&r, 3); /* the fake device has not the memory for far offsets */
+    }
+}
+END_TEST
+
+START_TEST(other_dims_alignment_and_parts_pass) {
+  attune_variant v = fp32(ATTUNE_MASK_CAUSAL);
+  v.head_dim_v = 40, v.align = ATTUNE_ALIGN_ELEM;
+  rig elem = rig_open(v, NULL, NO_FAULT);
+  expect_pass(&elem, 3);
+  v = variant_of(ATTUNE_OP_ATTN_STANDARD, ATTUNE_DTYPE_FP32, 16, ATTUNE_MASK_WINDOW);
+  rig standard = rig_open(v, NULL, NO_FAULT);
+  ck_assert_int_eq(rig_run(&standard), ATTUNE_OK);
+  ck_assert_int_eq(standard.verdict.kernels, 3);
+  ck_assert_str_eq(standard.verdict.name, "attn_standard_sm80_fp32_d16_window");
+  attune_close(standard.context);
+}
+END_TEST
+
+START_TEST(real_data_runs_or_is_named) {
+  attune_variant v = variant_of(ATTUNE_OP_ATTN_FWD, ATTUNE_DTYPE_FP32, 32, ATTUNE_MASK_NONE);
+  rig r = rig_open(v, NULL, NO_FAULT);
+  r.options.quick = 1;
+  ck_assert_int_eq(rig_run(&r), ATTUNE_OK);
+  int with = r.verdict.cases;
+  ck_assert_int_eq(r.verdict.not_run, 0);
+  r.options.data = "build/no-such-folder";
+  ck_assert_int_eq(rig_run(&r), ATTUNE_OK);
+  ck_assert_int_eq(r.verdict.cases, with - 2);
+  ck_assert_int_eq(r.verdict.not_run, 2);
+  ck_assert_ptr_nonnull(strstr(r.verdict.not_run_why, "real data"));
+  attune__text text = {0};
+  attune__verdict_print(&r.verdict, &text);
+  ck_assert_ptr_nonnull(strstr(text.data, ": pass "));
+  ck_assert_ptr_nonnull(strstr(text.data, "2 not run (real data"));
+  attune__text_free(&text);
+  attune_close(r.context);
+}
+END_TEST
+
+/* What the real data is for: a kernel that sees the padding of the texts moves O by up to 2.33. */
+START_TEST(real_data_shows_a_forgotten_length) {
+  attune_variant v = variant_of(ATTUNE_OP_ATTN_FWD, ATTUNE_DTYPE_BF16, 32, ATTUNE_MASK_NONE);
+  attune__case c = {.shape = {4, 6, 6, 200, 200, -1, -1, ATTUNE_CORNER_TOP_LEFT},
+                    .fill = ATTUNE__FILL_REAL,
+                    .used = ATTUNE__USED_REAL,
+                    .default_scale = 1};
+  attune__real real;
+  attune__trial trial;
+  attune__judgement judgement;
+  ck_assert_int_eq(attune__real_read("tests/data/minilm", &real), ATTUNE_OK);
+  ck_assert_int_eq(attune__trial_make(&v, &c, &real, 0, 2, &trial), ATTUNE_OK);
+  size_t count = (size_t)trial.rows * 32;
+  double *unmasked = malloc(count * sizeof *unmasked);
+  float *o = malloc(count * sizeof *o);
+  ck_assert(unmasked && o);
+  attune__outputs outputs = {o, NULL};
+  for (size_t i = 0; i < count; i++) o[i] = (float)trial.o[i];
+  attune__judge(&trial, &c, &outputs, &judgement);
+  ck_assert_str_eq(judgement.fault, "");
+
+  attune_reference_problem forgotten = trial.problem;
+  forgotten.seqused_k = NULL;
+  ck_assert_int_eq(attune__reference(&forgotten, unmasked, NULL), ATTUNE_OK);
+  for (size_t i = 0; i < count; i++) o[i] = (float)unmasked[i];
+  attune__judge(&trial, &c, &outputs, &judgement);
+  ck_assert_str_ne(judgement.fault, "");
+  ck_assert_double_gt(judgement.error, 2);
+  free(o), free(unmasked);
+  attune__trial_free(&trial), attune__real_free(&real);
+}
+END_TEST
+
+START_TEST(masks_gone_wrong) {
+  expect_caught(fp32(ATTUNE_MASK_CAUSAL), OTHER_CORNER, "causal", "O[");
+  expect_caught(fp32(ATTUNE_MASK_CAUSAL), FORGOTTEN_MASK, "causal", "O[");
+  expect_caught(fp32(ATTUNE_MASK_WINDOW), WINDOW_OFF_BY_ONE, "window(", "O[");
+  expect_caught(fp32(ATTUNE_MASK_NONE), IGNORED_USED, "used_mixed", "is nan");
+  expect_caught(fp32(ATTUNE_MASK_CAUSAL), NAN_LEAK, "", "is nan");
+  expect_caught(fp32(ATTUNE_MASK_NONE), LAST_KEY_LOST, "k49 ", "O[");
+}
+END_TEST
+
+START_TEST(softmax_gone_wrong) {
+  expect_caught(fp32(ATTUNE_MASK_NONE), UNSCALED, "", "O[");
+  expect_caught(fp32(ATTUNE_MASK_NONE), SCALE_WITHOUT_SIGN, "scale_-0.375", "O[");
+  expect_caught(fp32(ATTUNE_MASK_NONE), NO_RESCALE, "k49 ", "O[");
+  expect_caught(fp32(ATTUNE_MASK_NONE), NO_MAXIMUM, "scores_1e4", "O[");
+  expect_caught(fp32(ATTUNE_MASK_NONE), ROUNDED_P, "", "allowed");
+  expect_caught(fp32(ATTUNE_MASK_NONE), LSE_LOG2, "", "LSE[");
+  expect_caught(fp32(ATTUNE_MASK_NONE), LSE_ROUNDED, "", "LSE[");
+  expect_caught(fp32(ATTUNE_MASK_CAUSAL), EMPTY_ROW_NAN, "", "sees no key");
+  expect_caught(fp32(ATTUNE_MASK_CAUSAL), EMPTY_ROW_INF, "", "sees no key");
+}
+END_TEST
+
+START_TEST(memory_gone_wrong) {
+  expect_caught(fp32(ATTUNE_MASK_NONE), WROTE_BEHIND_O, "", "wrote where it must not");
+  expect_caught(fp32(ATTUNE_MASK_NONE), WROTE_INPUT, "", "in K or behind it");
+  expect_caught(fp32(ATTUNE_MASK_NONE), LEFT_UNWRITTEN, "", "d15] is nan");
+  expect_caught(fp32(ATTUNE_MASK_NONE), NONDETERMINISTIC, "", "two runs");
+  expect_caught(fp32(ATTUNE_MASK_NONE), HEADS_BY_MODULO, "h4/2", "O[");
+  expect_caught(fp32(ATTUNE_MASK_NONE), DENSE_K, "gapped", "O[");
+  expect_caught(fp32(ATTUNE_MASK_NONE), LSE_DENSE, "lse_strided", "LSE");
+  attune_variant v = variant_of(ATTUNE_OP_ATTN_STANDARD, ATTUNE_DTYPE_FP32, 16, ATTUNE_MASK_NONE);
+  expect_caught(v, BEYOND_WORKSPACE, "", "behind the workspace");
+}
+END_TEST
+
+START_TEST(a_failed_launch_ends_the_run) {
+  rig r = rig_open(fp32(ATTUNE_MASK_NONE), NULL, LAUNCH_FAILS);
+  ck_assert_int_eq(rig_run(&r), ATTUNE_MISMATCH);
+  ck_assert_int_eq(r.verdict.cases, 1);
+  ck_assert_int_eq(r.verdict.passed, 0);
+  ck_assert_str_eq(r.verdict.reason, "an illegal address");
+  attune_close(r.context);
+}
+END_TEST
+
+/* Address space without backing stands for a device with memory enough. */
+START_TEST(far_offsets) {
+  for (int dtype = ATTUNE_DTYPE_FP32; dtype <= ATTUNE_DTYPE_FP16; dtype++) {
+    attune_variant v = variant_of(ATTUNE_OP_ATTN_FWD, dtype, 16, ATTUNE_MASK_CAUSAL);
+    rig r = rig_open(v, NULL, NO_FAULT);
+    r.device->memory = (size_t)10 << 30;
+    expect_pass(&r, 0);
+    rig wrong = rig_open(v, NULL, OFFSET_32_BITS);
+    wrong.device->memory = (size_t)10 << 30;
+    ck_assert_int_eq(rig_run(&wrong), ATTUNE_MISMATCH);
+    ck_assert_int_eq(wrong.verdict.passed, wrong.verdict.cases - 3);
+    ck_assert_ptr_nonnull(strstr(wrong.verdict.worst_case, "far_"));
+    attune_close(wrong.context);
+  }
+}
+END_TEST
+
+static attune__case_list cases_of(const attune_variant *v, const attune_pinset *pins, int quick) {
+  attune_tile tile = {.block_m = 64, .block_n = 32};
+  attune__case_request request = {
+      .variant = v, .pins = pins, .tiles = &tile, .tile_count = 1, .sm_count = 132, .quick = quick};
+  attune__case_list list;
+  ck_assert_int_eq(attune__cases_make(&request, &list), ATTUNE_OK);
+  return list;
+}
+
+static int has_case(const attune_variant *v, const attune__case_list *list, const char *words) {
+  char name[160];
+  for (int i = 0; i < list->count; i++) {
+    attune__case_print(v, &list->item[i], name, sizeof name);
+    if (strstr(name, words)) return 1;
+  }
+  return 0;
+}
+
+START_TEST(cases_cover_what_they_must) {
+  static const char *const words[] = {"q1 k1 ",
+                                      "q63 k31 ",
+                                      "q64 k32 ",
+                                      "q65 k33 ",
+                                      "q65 k97 window(20,6) bottom_right",
+                                      "q129 k1 ",
+                                      "q65 k0 ",
+                                      "q0 k33 ",
+                                      "q0 k0 ",
+                                      "q1025 k1025 ",
+                                      "b0 ",
+                                      "window(0,0) top_left",
+                                      "window(0,0) bottom_right",
+                                      "window(128,0)",
+                                      "window(17,-1)",
+                                      "window(-1,9)",
+                                      "window(1000,700)",
+                                      "h4/4 ",
+                                      "h6/2 ",
+                                      "h8/1 ",
+                                      "b24 h24/3 ",
+                                      "bhsd",
+                                      "gapped",
+                                      "broadcast",
+                                      "odd",
+                                      "lse_null",
+                                      "lse_strided",
+                                      "used_full",
+                                      "used_mixed",
+                                      "loud_hidden_keys",
+                                      "scale_0",
+                                      "scale_-0.375",
+                                      "scores_1e4",
+                                      "nan_key",
+                                      "no_corner",
+                                      "far_batch",
+                                      "far_seq",
+                                      "far_head"};
+  attune_variant v = fp32(ATTUNE_MASK_WINDOW);
+  v.align = ATTUNE_ALIGN_ELEM;
+  attune__case_list list = cases_of(&v, NULL, 0), quick = cases_of(&v, NULL, 1);
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+    ck_assert_msg(has_case(&v, &list, words[i]), "no case with %s", words[i]);
+  ck_assert_int_lt(quick.count, list.count / 2);
+  free(list.item), free(quick.item);
+
+  v = variant_of(ATTUNE_OP_ATTN_FWD, ATTUNE_DTYPE_FP16, 32, ATTUNE_MASK_NONE);
+  list = cases_of(&v, NULL, 0);
+  ck_assert(has_case(&v, &list, "minilm_layer_0") && has_case(&v, &list, "minilm_layer_5"));
+  ck_assert(!has_case(&v, &list, "odd"));
+  free(list.item);
+}
+END_TEST
+
+START_TEST(cases_keep_to_pins) {
+  attune_variant v = fp32(ATTUNE_MASK_WINDOW);
+  attune_pinset pins = {0};
+  attune__pinset_add(&pins, "window_left", 127);
+  attune__pinset_add(&pins, "heads_kv", 3);
+  attune__pinset_add(&pins, "len_q", 40);
+  attune__pinset_add(&pins, "bottom_right", 1);
+  v.pins = attune__pinset_digest(&pins);
+  attune__case_list list = cases_of(&v, &pins, 0);
+  for (int i = 0; i < list.count; i++) {
+    const attune_shape *s = &list.item[i].shape;
+    ck_assert(s->window_left == 127 && s->heads_kv == 3 && s->heads_q % 3 == 0 && s->len_q == 40);
+    ck_assert(s->corner == ATTUNE_CORNER_BOTTOM_RIGHT && !list.item[i].corner_unset);
+  }
+  free(list.item);
+  rig r = rig_open(v, &pins, NO_FAULT); /* launches with another value would be refused */
+  expect_pass(&r, 0);
+}
+END_TEST
+
+START_TEST(same_seed_same_verdict) {
+  rig r = rig_open(fp32(ATTUNE_MASK_WINDOW), NULL, NO_FAULT);
+  r.options.quick = 1, r.options.seed = 7;
+  ck_assert_int_eq(rig_run(&r), ATTUNE_OK);
+  attune_verdict first = r.verdict;
+  ck_assert_int_eq(rig_run(&r), ATTUNE_OK);
+  ck_assert_double_eq(first.worst_error, r.verdict.worst_error);
+  ck_assert_str_eq(first.worst_case, r.verdict.worst_case);
+  attune_close(r.context);
+}
+END_TEST
+
+START_TEST(short_numbers) {
+  static const struct {
+    double value;
+    const char *want;
+  } cases[] = {{0, "0"},
+               {1.23456e-6, "1.23e-06"},
+               {9.999e-7, "1e-06"},
+               {-12.345, "-12.3"},
+               {123456, "123000"},
+               {0.5, "0.5"},
+               {(double)INFINITY, "inf"}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    attune__text text = {0};
+    attune__put_short(&text, cases[i].value);
+    ck_assert_str_eq(text.data, cases[i].want);
+    attune__text_free(&text);
+  }
+}
+END_TEST
+
+TEST_MAIN("verify", right_kernels_pass, other_dims_alignment_and_parts_pass,
+          real_data_runs_or_is_named, real_data_shows_a_forgotten_length, masks_gone_wrong,
+          softmax_gone_wrong, memory_gone_wrong, a_failed_launch_ends_the_run, far_offsets,
+          cases_cover_what_they_must, cases_keep_to_pins, same_seed_same_verdict, short_numbers)
