@@ -21,9 +21,9 @@ static double largest(double a, double b) {
 static double smallest(double a, double b) {
   return a < b ? a : b;
 }
-static double round_up(double value, double multiple) {
-  double whole = (double)(int64_t)(value / multiple);
-  return (whole * multiple < value ? whole + 1 : whole) * multiple;
+static double ceiling(double value) {
+  double whole = (double)(int64_t)value;
+  return whole < value ? whole + 1 : whole;
 }
 
 /* S = Q K^T: per 4 elements of head_dim a float4 of Q per row (one wavefront: its lanes read two
@@ -72,12 +72,13 @@ double attune__fma_kv_bytes(const attune_variant *v, const attune_shape *s) {
   return pair * (double)s->len_k * (double)s->heads_kv / largest((double)s->heads_q, 1);
 }
 
-/* Blocks that fit on an SM at once, by threads, registers (whole units of 8 per thread) and shared
- * memory (1 KB more per block from compute capability 8.0 on). */
+/* Blocks that fit on an SM at once, by threads, registers (the templates ask the compiler for as
+ * many blocks as 65536 registers allow) and shared memory (1 KB more per block from compute
+ * capability 8.0 on). */
 static double resident_blocks(const attune_board *b, const attune_fma_work *w) {
   double threads = 32.0 * w->warps, reserved = attune__arch_cc(b->arch) >= 80 ? 1024 : 0;
   double blocks = smallest(b->blocks_sm, b->threads_sm / threads);
-  blocks = smallest(blocks, 65536 / (round_up(w->registers, 8) * threads));
+  blocks = smallest(blocks, 65536 / (w->registers * threads));
   blocks = smallest(blocks, b->smem_sm_kb * 1024.0 / largest(w->smem_bytes + reserved, 1));
   return largest(1, (double)(int)blocks);
 }
@@ -99,15 +100,15 @@ static double work_clocks(attune_cost *c) {
   const struct {
     double clocks;
     const char *name;
-  } ceiling[] = {{c->fma, "fma"},
-                 {c->exponential, "exponential"},
-                 {c->shared_memory, "shared memory"},
-                 {c->issue, "issue"},
-                 {c->device_memory, "device memory"}};
+  } unit[] = {{c->fma, "fma"},
+              {c->exponential, "exponential"},
+              {c->shared_memory, "shared memory"},
+              {c->issue, "issue"},
+              {c->device_memory, "device memory"}};
   double most = 0, sum = 0;
-  for (size_t i = 0; i < sizeof ceiling / sizeof *ceiling; i++) {
-    sum += ceiling[i].clocks;
-    if (ceiling[i].clocks > most) most = ceiling[i].clocks, c->binds = ceiling[i].name;
+  for (size_t i = 0; i < sizeof unit / sizeof *unit; i++) {
+    sum += unit[i].clocks;
+    if (unit[i].clocks > most) most = unit[i].clocks, c->binds = unit[i].name;
   }
   return most + exposed * (sum - most);
 }
@@ -124,7 +125,7 @@ static double total(const attune_board *b, const attune_fma_work *w, const attun
   double busy = clocks_busy * b->sms / w->blocks + barriers / c->occupancy;
   double alone = c->startup / c->waves + loads * device_memory_wait + barriers +
                  busy * largest(1, warps_to_saturate / w->warps);
-  double rest = round_up((w->blocks - whole * slots) / b->sms, 1);
+  double rest = ceiling((w->blocks - whole * slots) / b->sms);
   double clocks = whole * largest(c->occupancy * busy, alone);
   return rest > 0 ? clocks + largest(rest * busy, alone) : clocks;
 }
@@ -135,7 +136,7 @@ void attune__fma_cost(const attune_board *b, const attune_fma_work *w,
   if (w->blocks <= 0) return; /* an empty launch */
   double sms = b->sms;
   out->occupancy = resident_blocks(b, w);
-  out->waves = round_up(w->blocks / (out->occupancy * sms), 1);
+  out->waves = ceiling(w->blocks / (out->occupancy * sms));
   out->startup = out->waves * (2 * device_memory_wait + barrier_wait); /* Q in, O out */
   out->fma = w->fma / b->fp32_lanes / sms;
   out->exponential = w->exponentials / b->mufu_lanes / sms;
