@@ -1,11 +1,12 @@
 /* test_jit.c - the miss handler on a context without a device. Needs NVRTC. */
+#include "../gen/expand.h"
 #include "../gen/jit.h"
-#include "../gen/spec.h"
 #include "../gen/store.h"
 #include "test.h"
 
 #include <ftw.h>
 #include <pthread.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static int remove_one(const char *path, const struct stat *s, int type, struct FTW *at) {
@@ -74,6 +75,55 @@ static attune_problem small_problem(attune_op op) {
   p.len_q = p.len_k = 128;
   return p;
 }
+
+/* Templates in which the kernel of the tile has 32 registers a thread, and spills. */
+static void write_spilling_templates(const char *where, const attune_tile *tile) {
+  char command[1024];
+  snprintf(command, sizeof command,
+           "cp -r templates %s/templates && "
+           "sed -i 's/__launch_bounds__(kThreads, [^)]*))/__launch_bounds__(kThreads, "
+           "kBlockM == %u \\&\\& kBlockN == %u \\&\\& kWarps == %u \\&\\& kShareKV == %u"
+           " ? 2048 \\/ kThreads : 1)/' %s/templates/attn_fwd/fma.cu",
+           where, tile->block_m, tile->block_n, tile->warps, tile->share_kv, where);
+  ck_assert_int_eq(system(command), 0);
+}
+
+/* In a child, since a process reads its templates once: 0 when the next candidate was taken. */
+static int spill_child(const attune_problem *problem, const char *first) {
+  char templates[96], line[ATTUNE_NAME_MAX + 16];
+  snprintf(templates, sizeof templates, "%s/templates", folder);
+  setenv("ATTUNE_TEMPLATES", templates, 1);
+  open_all(0);
+  attune_program *program;
+  attune_program_info info = attune_program_info_init();
+  if (attune_prepare(context, problem, &program) || attune_info(program, &info)) return 1;
+  snprintf(line, sizeof line, "1 %s spills ", first);
+  if (times(box.text, line) != 1 || times(box.text, "the next candidate is tried") != 1) return 2;
+  if (times(box.text, "2 compiled ") != 2 || info.kernels[0].spill_bytes) return 3;
+  if (strcmp(info.kernels[0].name, first) == 0) return 4;
+  close_all();
+  return 0;
+}
+
+START_TEST(a_spill_takes_the_next_candidate) {
+  fresh_folder();
+  attune_problem problem = small_problem(ATTUNE_OP_ATTN_FWD);
+  problem.head_dim_qk = 64;
+  attune_request request = {0};
+  attune_kernel best;
+  int count;
+  ck_assert_int_eq(attune__variant_of(&problem, attune__arch(80, 0), &request.variant), ATTUNE_OK);
+  ck_assert_int_eq(attune__expand_request(&request, &best, &count), ATTUNE_OK);
+  write_spilling_templates(folder, &best.tile);
+  pid_t child = fork();
+  if (child == 0) _exit(spill_child(&problem, best.name));
+  int status = -1;
+  waitpid(child, &status, 0);
+  ck_assert_int_eq(WEXITSTATUS(status), 0);
+  ck_assert(WIFEXITED(status));
+  remove_tree(folder);
+}
+END_TEST
 
 START_TEST(prepare_compiles_once_and_the_next_context_hits) {
   fresh_folder();
@@ -260,8 +310,8 @@ START_TEST(bad_arguments_are_refused) {
 }
 END_TEST
 
-TEST_MAIN("jit", prepare_compiles_once_and_the_next_context_hits, a_program_of_three_kernels,
-          what_is_not_generated_is_refused_with_its_reason,
+TEST_MAIN("jit", a_spill_takes_the_next_candidate, prepare_compiles_once_and_the_next_context_hits,
+          a_program_of_three_kernels, what_is_not_generated_is_refused_with_its_reason,
           without_compiling_a_miss_says_what_to_add, a_pinned_problem_compiles_its_value_in,
           threads_at_one_problem_compile_once, an_unusable_store_is_said_once,
           bad_arguments_are_refused)
