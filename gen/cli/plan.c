@@ -20,7 +20,7 @@ static const cli_option options[] = {
     {"--window", "L", "keys that mask window keeps to the left; default 512"},
     {"--batch", "N", "default 1"},
     {"--heads", "N", "default 1"},
-    {"--all", NULL, "every tile that fits, not the best dozen alone"},
+    {"--all", NULL, "every tile, not a dozen that fit and a dozen that don't"},
     {"--model", "M", "article: square blocks, counted as the article does"},
     {NULL, NULL, NULL},
 };
@@ -148,7 +148,13 @@ static void tile_line(const attune_plan *plan, const attune_candidate *c, attune
   }
 }
 
-enum { SHOWN = 12 }; /* tiles that fit, without --all */
+enum { SHOWN = 12 }; /* tiles that fit, and tiles that don't, without --all */
+
+static void tile_lines(const attune_plan *plan, int first, int end, int all, attune__text *out) {
+  int shown = all || end - first < SHOWN ? end : first + SHOWN;
+  for (int i = first; i < shown; i++) tile_line(plan, &plan->candidates[i], out);
+  if (shown < end) attune__text_printf(out, "%13s%d more: --all\n", "", end - shown);
+}
 
 static void tiles_text(const attune_plan *plan, int all, attune__text *out) {
   const attune_plan_request *r = &plan->request;
@@ -158,16 +164,13 @@ static void tiles_text(const attune_plan *plan, int all, attune__text *out) {
   show_shape(out, &r->variant, &r->shape);
   attune__text_puts(out, "\nbudget ");
   show_grouped(out, 0, attune__plan_budget(r));
-  attune__text_puts(out, " bytes of shared memory a block; ");
+  attune__text_puts(out, " bytes of shared memory a block\n");
   show_model_note(out, r->board);
-  attune__text_puts(out, "\n              device memory, MB:\n"
+  attune__text_puts(out, "\n                              device memory, MB\n"
                          "      block  tile                 requested  compulsory  working set  "
                          "registers    model us  fits\n");
-  int shown = all || plan->legal_count < SHOWN ? plan->legal_count : SHOWN;
-  for (int i = 0; i < shown; i++) tile_line(plan, &plan->candidates[i], out);
-  if (shown < plan->legal_count)
-    attune__text_printf(out, "             (%d more that fit: --all)\n", plan->legal_count - shown);
-  for (int i = plan->legal_count; i < plan->count; i++) tile_line(plan, &plan->candidates[i], out);
+  tile_lines(plan, 0, plan->legal_count, all, out);
+  tile_lines(plan, plan->legal_count, plan->count, all, out);
   if (plan->legal_count)
     attune__text_printf(out, "\nfirst choice: %s__%s\n", name, plan->candidates[0].name);
 }
