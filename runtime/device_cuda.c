@@ -5,8 +5,8 @@
  *
  * Every call pushes the primary context and pops it. Kernels are loaded whole at load (lazy loading
  * would take locks at the first launch, wait for the GPU, or fail in a stream capture). */
-#include "cuda_api.h"
 #include "device.h"
+#include "driver.h"
 
 #include <stdio.h>
 #include <stdlib.h>

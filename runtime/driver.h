@@ -1,9 +1,9 @@
-/* cuda_api.h - the part of the CUDA driver API that the runtime calls, found by dlopen.
+/* driver.h - the part of the CUDA driver API that the runtime calls, found by dlopen.
  *
  * Declared here, not taken from cuda.h: building needs no CUDA toolkit. Names of the `_v2` symbols
  * and the values of enums are part of the driver's ABI (cuda.h 13.0). */
-#ifndef ATTUNE_CUDA_API_H
-#define ATTUNE_CUDA_API_H
+#ifndef ATTUNE_DRIVER_H
+#define ATTUNE_DRIVER_H
 
 #include "attune.h"
 

@@ -1,9 +1,9 @@
-/* cuda_api.c - finds the CUDA driver on this machine.
+/* driver.c - finds the CUDA driver on this machine.
  *
- * Input: libcuda.so.1, wherever the loader finds it. Output: the table of cuda_api.h. Devices and
+ * Input: libcuda.so.1, wherever the loader finds it. Output: the table of driver.h. Devices and
  * kernels are left to device_cuda.c. libcuda.so without the .1 is the toolkit's stub: never used.
  */
-#include "cuda_api.h"
+#include "driver.h"
 
 #include "device.h"
 
