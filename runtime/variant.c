@@ -97,15 +97,15 @@ static attune_status bad_length(const attune_problem *p) {
 static attune_status check_shape(const attune_problem *p, int group) {
   uint32_t all = (uint32_t)(p->batch | p->heads_q | p->heads_kv | p->len_q | p->len_k);
   if (all >= ATTUNE_LENGTH_LIMIT) return bad_length(p);
-  if (p->heads_q == p->heads_kv && group == 1) return ATTUNE_OK;
-  if (p->heads_kv == 0 ? p->heads_q != 0 : p->heads_q % p->heads_kv != 0)
+  int ratio = p->heads_kv ? p->heads_q / p->heads_kv : 0;
+  if (ratio * p->heads_kv != p->heads_q)
     return attune_fail(ATTUNE_INVALID,
                        "attune_problem.heads_q is %d, which is no multiple of heads_kv %d",
                        p->heads_q, p->heads_kv);
-  if (p->heads_kv && p->heads_q / p->heads_kv % group != 0)
+  if (group > 1 && ratio % group != 0)
     return attune_fail(ATTUNE_INVALID,
                        "attune_problem.group is %d, which does not divide heads_q / heads_kv = %d",
-                       group, p->heads_q / p->heads_kv);
+                       group, ratio);
   return ATTUNE_OK;
 }
 
