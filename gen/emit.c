@@ -60,21 +60,21 @@ static int is_pinned(const attune_pinset *pins, const char *name) {
 
 /* ---- Lua text ------------------------------------------------------------------------ */
 
-static void add_quoted(attune__text *out, const char *string, size_t size) {
+static void add_quoted(attune__text *out, const char *string) {
   attune__text_puts(out, "\"");
-  for (size_t i = 0; i < size; i++) {
-    unsigned char c = (unsigned char)string[i];
+  for (; *string; string++) {
+    unsigned char c = (unsigned char)*string;
     if (c < ' ' || c == '"' || c == '\\' || c > '~')
       attune__text_printf(out, "\\%03d", c);
     else
-      attune__text_add(out, &string[i], 1);
+      attune__text_add(out, string, 1);
   }
   attune__text_puts(out, "\"");
 }
 
 static void add_string(attune__text *out, const char *name, const char *value) {
   attune__text_printf(out, "%s = ", name);
-  add_quoted(out, value, strlen(value));
+  add_quoted(out, value);
   attune__text_puts(out, ", ");
 }
 
@@ -106,10 +106,10 @@ static void add_int_constant(attune__text *out, const char *name, int64_t value,
 
 /* Nine digits tell any two floats apart; a literal without point or exponent would be an int. */
 static void add_pin(attune__text *out, const param *p, double value) {
-  char text[ATTUNE_PIN_TEXT_MAX + 3];
-  int is_float = !strcmp(p->ctype, CUDA_F32);
-  attune__pin_print(value, text);
-  if (is_float) strcat(text, strpbrk(text, ".e") ? "f" : ".0f");
+  char digits[ATTUNE_PIN_TEXT_MAX] = "", text[ATTUNE_PIN_TEXT_MAX + 3];
+  attune__pin_print(value, digits);
+  const char *suffix = strcmp(p->ctype, CUDA_F32) != 0 ? "" : strpbrk(digits, ".e") ? "f" : ".0f";
+  snprintf(text, sizeof text, "%s%s", digits, suffix);
   add_constant(out, p->ctype, p->name, text, "pinned by the spec");
 }
 
@@ -218,10 +218,11 @@ static void add_sheet(attune__text *out, const attune_kernel *kernel,
     return;
   }
   attune__text_puts(out, "sheet = {\n");
-  const char *line = sheet.data;
-  for (const char *end; (end = strchr(line, '\n')); line = end + 1) {
+  char *line = sheet.data;
+  for (char *end; (end = strchr(line, '\n')); line = end + 1) {
+    *end = 0;
     attune__text_puts(out, "  ");
-    add_quoted(out, line, (size_t)(end - line));
+    add_quoted(out, line);
     attune__text_puts(out, ",\n");
   }
   attune__text_puts(out, "},\n");
@@ -248,7 +249,7 @@ static attune_status check_pins(const attune_kernel *kernel) {
     const char *name = kernel->pins.pin[i].name;
     double value = kernel->pins.pin[i].value;
     const param *p = params_of(kernel->variant.op);
-    while (p->name && (!p->pinnable || strcmp(p->name, name))) p++;
+    while (p->name && (!p->pinnable || strcmp(p->name, name) != 0)) p++;
     if (!p->name)
       return attune_fail(ATTUNE_INVALID, "pin %s: %s has no such scalar to pin", name,
                          attune__op_name(kernel->variant.op));

@@ -126,13 +126,14 @@ static void free_folder(folder *f) {
 
 static attune_status read_folder(folder *f) {
   attune_status status = add_folder(f, "", 0);
-  if (status == ATTUNE_OK && f->count == 0)
-    status = attune_fail(ATTUNE_IO,
-                         "ATTUNE_TEMPLATES: no .cu, .cuh or .lua file in %s; name a folder like "
-                         "templates/, or unset it to use the built-in ones",
-                         f->root);
-  if (status == ATTUNE_OK) qsort(f->files, (size_t)f->count, sizeof *f->files, by_path);
-  return status;
+  if (status != ATTUNE_OK) return status;
+  if (!f->files)
+    return attune_fail(ATTUNE_IO,
+                       "ATTUNE_TEMPLATES: no .cu, .cuh or .lua file in %s; name a folder like "
+                       "templates/, or unset it to use the built-in ones",
+                       f->root);
+  qsort(f->files, (size_t)f->count, sizeof *f->files, by_path);
+  return ATTUNE_OK;
 }
 
 /* ---- the table ----------------------------------------------------------------------- */

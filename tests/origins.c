@@ -11,7 +11,7 @@ static const char *next_line(const char *at) {
 static const char *template_line(const attune_template_file *files, int count, const char *path,
                                  int line) {
   for (int i = 0; i < count; i++) {
-    if (strcmp(files[i].path, path)) continue;
+    if (strcmp(files[i].path, path) != 0) continue;
     const char *at = files[i].text;
     for (int n = 1; n < line; n++) at = next_line(at);
     return at;
@@ -46,5 +46,5 @@ int check_origins(const attune_template_file *files, int count, const char *text
 
 void without_directives(const char *text, attune__text *out) {
   for (const char *at = text; *at; at = next_line(at))
-    if (strncmp(at, "#line", 5)) attune__text_add(out, at, (size_t)(next_line(at) - at));
+    if (strncmp(at, "#line", 5) != 0) attune__text_add(out, at, (size_t)(next_line(at) - at));
 }
