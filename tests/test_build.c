@@ -1,9 +1,8 @@
 /* test_build.c - a job built into a set folder: complete, resumable, equal bytes. Needs NVRTC. */
 #include "../gen/build.h"
-#include "test.h"
+#include "scratch.h"
 
 #include <fcntl.h>
-#include <ftw.h>
 #include <limits.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -25,12 +24,7 @@ static attune_job read_job(const char *text) {
   return job;
 }
 
-static int remove_one(const char *path, const struct stat *s, int type, struct FTW *at) {
-  (void)s, (void)type, (void)at;
-  return remove(path);
-}
-static void remove_tree(const char *path) {
-  nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
 static int progress_calls;
@@ -79,8 +73,8 @@ static void expect_equal(const char *a, const char *b, const char *name, const c
 }
 
 START_TEST(a_set_is_complete_and_a_second_build_keeps_it) {
-  char folder[] = "build/tmp-build-XXXXXX", path[PATH_MAX], before[65], after[65];
-  ck_assert_ptr_nonnull(mkdtemp(folder));
+  char folder[64], path[PATH_MAX], before[65], after[65];
+  scratch_make(folder);
   attune_job job = read_job(spec_text);
   ck_assert_int_eq(job.kernel_count, 2);
   attune_build_summary summary = build_into(&job, folder, 1);
@@ -131,14 +125,14 @@ START_TEST(a_set_is_complete_and_a_second_build_keeps_it) {
   digest_of(folder, "manifest", "", after);
   ck_assert_str_eq(before, after);
   attune__job_free(&job);
-  remove_tree(folder);
+  scratch_remove(folder);
 }
 END_TEST
 
 START_TEST(two_builds_have_equal_bytes) {
-  char a[] = "build/tmp-build-XXXXXX", b[] = "build/tmp-build-XXXXXX";
-  ck_assert_ptr_nonnull(mkdtemp(a));
-  ck_assert_ptr_nonnull(mkdtemp(b));
+  char a[64], b[64];
+  scratch_make(a);
+  scratch_make(b);
   attune_job job = read_job(spec_text);
   build_into(&job, a, 1);
   build_into(&job, b, 1);
@@ -149,8 +143,8 @@ START_TEST(two_builds_have_equal_bytes) {
     expect_equal(a, b, job.kernels[i].name, ".cu");
   }
   attune__job_free(&job);
-  remove_tree(a);
-  remove_tree(b);
+  scratch_remove(a);
+  scratch_remove(b);
 }
 END_TEST
 
@@ -161,8 +155,8 @@ static void expect_there(const char *folder, const char *name, const char *suffi
 }
 
 START_TEST(another_spec_replaces_the_set) {
-  char folder[] = "build/tmp-build-XXXXXX";
-  ck_assert_ptr_nonnull(mkdtemp(folder));
+  char folder[64];
+  scratch_make(folder);
   attune_job two = read_job(spec_text);
   attune_job one = read_job("version: 1\nop: attn_fwd\narch: sm_80\ndtype: fp32\nhead_dim: 16\n");
   build_into(&two, folder, 1);
@@ -175,14 +169,14 @@ START_TEST(another_spec_replaces_the_set) {
   }
   attune__job_free(&two);
   attune__job_free(&one);
-  remove_tree(folder);
+  scratch_remove(folder);
 }
 END_TEST
 
 /* One kernel of two fails: the other is compiled, the set is not published. */
 START_TEST(a_failed_kernel_fails_the_build) {
-  char folder[] = "build/tmp-build-XXXXXX";
-  ck_assert_ptr_nonnull(mkdtemp(folder));
+  char folder[64];
+  scratch_make(folder);
   attune_job job = read_job(spec_text);
   job.kernels[0].template_path = "attn_fwd/no_such_file.cu";
   attune_build_options options = {.out = folder, .jobs = 2};
@@ -205,14 +199,14 @@ START_TEST(a_failed_kernel_fails_the_build) {
   ck_assert_int_eq(summary.kept, 1);
   ck_assert_int_eq(summary.compiled, 1);
   attune__job_free(&job);
-  remove_tree(folder);
+  scratch_remove(folder);
 }
 END_TEST
 
 /* Launch bounds that the planner would never choose, so that the kernel spills. */
 START_TEST(a_spill_fails_the_build_unless_allowed) {
-  char folder[] = "build/tmp-build-XXXXXX";
-  ck_assert_ptr_nonnull(mkdtemp(folder));
+  char folder[64];
+  scratch_make(folder);
   attune_job job = read_job("version: 1\nop: attn_fwd\narch: sm_80\ndtype: fp32\nhead_dim: 128\n");
   job.kernels[0].recipe.threads = 1024; /* leaves 64 registers a thread */
   attune_build_options options = {.out = folder};
@@ -232,7 +226,7 @@ START_TEST(a_spill_fails_the_build_unless_allowed) {
   ck_assert_int_eq(attune__build(&job, &options, &summary, &errors), ATTUNE_COMPILE);
   attune__text_free(&errors);
   attune__job_free(&job);
-  remove_tree(folder);
+  scratch_remove(folder);
 }
 END_TEST
 

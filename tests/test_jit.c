@@ -2,19 +2,13 @@
 #include "../gen/expand.h"
 #include "../gen/jit.h"
 #include "../gen/store.h"
-#include "test.h"
+#include "scratch.h"
 
-#include <ftw.h>
 #include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-static int remove_one(const char *path, const struct stat *s, int type, struct FTW *at) {
-  (void)s, (void)type, (void)at;
-  return remove(path);
-}
-static void remove_tree(const char *path) {
-  nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
 /* Messages of a jit, one after another. */
@@ -62,8 +56,7 @@ static void close_all(void) {
 }
 
 static void fresh_folder(void) {
-  snprintf(folder, sizeof folder, "build/tmp-jit-XXXXXX");
-  ck_assert_ptr_nonnull(mkdtemp(folder));
+  scratch_make(folder);
 }
 
 static attune_problem small_problem(attune_op op) {
@@ -121,7 +114,7 @@ START_TEST(a_spill_takes_the_next_candidate) {
   waitpid(child, &status, 0);
   ck_assert_int_eq(WEXITSTATUS(status), 0);
   ck_assert(WIFEXITED(status));
-  remove_tree(folder);
+  scratch_remove(folder);
 }
 END_TEST
 
@@ -158,7 +151,7 @@ START_TEST(prepare_compiles_once_and_the_next_context_hits) {
   ck_assert_int_eq(attune_supports(context, &problem), ATTUNE_OK);
   ck_assert_int_eq(attune_prepare(context, &problem, &program), ATTUNE_OK);
   close_all();
-  remove_tree(folder);
+  scratch_remove(folder);
 }
 END_TEST
 
@@ -176,7 +169,7 @@ START_TEST(a_program_of_three_kernels) {
     ck_assert_int_eq(strncmp(info.kernels[i].name, begins[i], strlen(begins[i])), 0);
   ck_assert_int_eq(times(box.text, "2 compiled "), 3);
   close_all();
-  remove_tree(folder);
+  scratch_remove(folder);
 }
 END_TEST
 
@@ -195,7 +188,7 @@ START_TEST(what_is_not_generated_is_refused_with_its_reason) {
   ck_assert_msg(strstr(attune_error(), "100") != NULL, "%s", attune_error());
   ck_assert_str_eq(box.text, "");
   close_all();
-  remove_tree(folder);
+  scratch_remove(folder);
 }
 END_TEST
 
@@ -239,7 +232,7 @@ START_TEST(without_compiling_a_miss_says_what_to_add) {
   ck_assert_int_eq(attune__store_usage(store, &usage), ATTUNE_OK);
   ck_assert_int_eq(usage.entries, 0);
   attune__store_close(store);
-  remove_tree(folder);
+  scratch_remove(folder);
 }
 END_TEST
 
@@ -254,7 +247,7 @@ START_TEST(a_pinned_problem_compiles_its_value_in) {
   ck_assert_msg(attune_prepare(context, &problem, &program) == ATTUNE_OK, "%s", attune_error());
   ck_assert_int_eq(times(box.text, "compiled attn_fwd_sm80_fp32_d16_window_x"), 1);
   close_all();
-  remove_tree(folder);
+  scratch_remove(folder);
 }
 END_TEST
 
@@ -280,7 +273,7 @@ START_TEST(threads_at_one_problem_compile_once) {
   }
   ck_assert_int_eq(times(box.text, "2 compiled "), 1);
   close_all();
-  remove_tree(folder);
+  scratch_remove(folder);
 }
 END_TEST
 

@@ -3,10 +3,9 @@
  * Processes are made by fork before NVRTC is loaded here, or compile nothing after it. */
 #include "../gen/expand.h"
 #include "../gen/store.h"
-#include "test.h"
+#include "scratch.h"
 
 #include <fcntl.h>
-#include <ftw.h>
 #include <limits.h>
 #include <pthread.h>
 #include <signal.h>
@@ -31,18 +30,9 @@ static attune_kernel small_kernel(const char *arch, int head_dim) {
   return kernels[0];
 }
 
-static int remove_one(const char *path, const struct stat *s, int type, struct FTW *at) {
-  (void)s, (void)type, (void)at;
-  return remove(path);
-}
-static void remove_tree(const char *path) {
-  nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-}
-
 static char folder[64];
 static void fresh_folder(void) {
-  snprintf(folder, sizeof folder, "build/tmp-store-XXXXXX");
-  ck_assert_ptr_nonnull(mkdtemp(folder));
+  scratch_make(folder);
 }
 
 static attune_store *open_store(const char *root) {
@@ -100,7 +90,7 @@ START_TEST(processes_compile_once) {
   }
   ck_assert_int_eq(compiles, 1);
   close(ends[0]), close(ends[1]);
-  remove_tree(folder);
+  scratch_remove(folder);
 }
 END_TEST
 
@@ -150,7 +140,7 @@ START_TEST(a_hit_needs_no_compile_and_damage_is_replaced) {
   ck_assert_int_eq(attune__store_usage(store, &usage), ATTUNE_OK);
   ck_assert_int_eq(usage.entries, 0);
   attune__store_close(store);
-  remove_tree(folder);
+  scratch_remove(folder);
 }
 END_TEST
 
@@ -250,7 +240,7 @@ START_TEST(a_failed_publish_keeps_the_bytes) {
   snprintf(path, sizeof path, "%s/v1/%.2s", folder, key);
   close(open(path, O_CREAT | O_WRONLY, 0600));
   works_without_a_place_on_disk(store, 1);
-  remove_tree(folder);
+  scratch_remove(folder);
 }
 END_TEST
 
@@ -270,7 +260,7 @@ START_TEST(a_folder_that_others_can_write_is_refused) {
   store = open_store(folder);
   ck_assert_str_eq(attune__store_root(store), "");
   attune__store_close(store);
-  remove_tree(folder);
+  scratch_remove(folder);
 }
 END_TEST
 
@@ -310,7 +300,7 @@ START_TEST(threads_compile_once) {
   ck_assert_int_eq(stats.compiles, 1);
   ck_assert_int_eq(stats.hits, N - 1);
   attune__store_close(store);
-  remove_tree(folder);
+  scratch_remove(folder);
 }
 END_TEST
 
@@ -325,7 +315,7 @@ START_TEST(a_miss_without_compiling_is_no_answer_for_others) {
   ck_assert_ptr_nonnull(strstr(attune_error(), kernel.name));
   ck_assert_int_eq(attune__store_stats(store).misses, 1);
   attune__store_close(store);
-  remove_tree(folder);
+  scratch_remove(folder);
 }
 END_TEST
 
@@ -362,7 +352,7 @@ START_TEST(a_dead_lock_holder_hinders_nobody) {
   ck_assert_int_eq(get(store, &kernel, digest), 0);
   close(ends[0]), close(ends[1]);
   attune__store_close(store);
-  remove_tree(folder);
+  scratch_remove(folder);
 }
 END_TEST
 
@@ -380,7 +370,7 @@ START_TEST(a_failed_compile_publishes_nothing) {
   ck_assert_int_eq(usage.entries, 0);
   ck_assert_int_eq(attune__store_stats(store).compiles, 0);
   attune__store_close(store);
-  remove_tree(folder);
+  scratch_remove(folder);
 }
 END_TEST
 
@@ -429,7 +419,7 @@ START_TEST(roots_by_the_environment) {
   ck_assert_int_eq(stat(a, &s), 0);
   ck_assert_int_eq(s.st_mode & 0777, 0700);
   ck_assert_int_ne(access("relative", F_OK), 0);
-  remove_tree(folder);
+  scratch_remove(folder);
 }
 END_TEST
 
