@@ -9,7 +9,7 @@
  *
  * A place without a source line (an unreadable file) prints the first line and the help alone, and
  * line 0 stands for no place at all. Bytes that a terminal could choke on are replaced. */
-#include "spec.h"
+#include "yaml.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -82,18 +82,25 @@ static int print_characters(attune__text *out, const char *s, size_t size, int f
   int count = 0;
   for (size_t at = 0; at < size && count < to; count++) {
     size_t length = attune__utf8_bytes(s + at, size - at);
-    int control = (unsigned char)s[at] < 0x20 || (unsigned char)s[at] == 0x7f ||
-                  (length == 2 && (unsigned char)s[at] == 0xc2 && (unsigned char)s[at + 1] < 0xa0);
     if (count < from)
       ;
     else if (s[at] == '\t')
       attune__text_puts(out, "\t");
     else if (ruler)
       attune__text_puts(out, " ");
-    else if (!length || control)
+    else if (attune__yaml_character_fault(s + at, length))
       attune__text_puts(out, "\xef\xbf\xbd");
     else
       attune__text_add(out, s + at, length);
+    at += length ? length : 1;
+  }
+  return count;
+}
+
+static int count_characters(const char *s, size_t size) {
+  int count = 0;
+  for (size_t at = 0; at < size; count++) {
+    size_t length = attune__utf8_bytes(s + at, size - at);
     at += length ? length : 1;
   }
   return count;
@@ -106,10 +113,10 @@ static void print_source(attune__text *out, const char *source, size_t bytes, in
   if (!source || line < 1 || !find_line(source, bytes, line, &start, &size)) return;
   int from = column > WINDOW ? column - WINDOW / 2 : 0;
   attune__text_puts(out, from ? "  ..." : "  ");
-  int shown = print_characters(out, start, size, from, from + WINDOW, 0);
-  attune__text_puts(out, shown == from + WINDOW ? "...\n" : "\n");
+  print_characters(out, start, size, from, from + WINDOW, 0);
+  attune__text_puts(out, count_characters(start, size) > from + WINDOW ? "...\n" : "\n");
   attune__text_puts(out, from ? "     " : "  ");
-  shown = print_characters(out, start, size, from, column - 1, 1);
+  int shown = print_characters(out, start, size, from, column - 1, 1);
   for (; shown < column - 1; shown++) attune__text_puts(out, " "); /* just past the line's end */
   attune__text_puts(out, "^\n");
 }

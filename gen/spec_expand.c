@@ -164,6 +164,8 @@ static int check_budget(attune__reader *r, const combination *row, attune_reques
                       board->arch_name);
   if (message.data)
     attune__spec_error(r, node_of(row, FIELD_SRAM), help.data, "sram: %s", message.data);
+  else
+    r->no_memory = 1;
   attune__text_free(&message);
   attune__text_free(&help);
   return 0;

@@ -28,9 +28,9 @@ size_t attune__yaml_bom(const char *bytes, size_t size) {
   return size >= 3 && !memcmp(bytes, "\xef\xbb\xbf", 3) ? 3 : 0;
 }
 
-/* What is wrong with the character of `length` bytes; NULL when nothing is. Beside the controls,
- * the Unicode line ends go: libyaml would count lines that an editor does not. */
-static const char *character_fault(const char *s, size_t length) {
+/* Beside the controls, the Unicode line ends are refused: libyaml would count lines that an editor
+ * does not. */
+const char *attune__yaml_character_fault(const char *s, size_t length) {
   unsigned char first = (unsigned char)s[0], second = length > 1 ? (unsigned char)s[1] : 0;
   if (length == 0) return "not UTF-8";
   if (first == 0) return "a NUL byte";
@@ -49,7 +49,7 @@ static int check_bytes(const char *bytes, size_t size, attune_diags *diags) {
   int line = 1, column = 1;
   for (size_t at = 0; at < size; column++) {
     size_t length = attune__utf8_bytes(bytes + at, size - at);
-    const char *fault = character_fault(bytes + at, length);
+    const char *fault = attune__yaml_character_fault(bytes + at, length);
     if (at >= ATTUNE_YAML_MAX_BYTES) {
       attune__diag_add(diags, line, column, "split the spec into several files",
                        "the file is over %d KiB", ATTUNE_YAML_MAX_BYTES / 1024);

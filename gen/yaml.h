@@ -45,6 +45,9 @@ attune_status attune__yaml_parse(const char *bytes, size_t size, attune__yaml *o
                                  attune_diags *diags);
 void attune__yaml_free(attune__yaml *yaml);
 
+/* Why no spec may hold the character of `length` bytes (attune__utf8_bytes) at s; NULL: it may. */
+const char *attune__yaml_character_fault(const char *s, size_t length);
+
 /* Bytes of a byte order mark at the start; positions and printed lines do not count it. */
 size_t attune__yaml_bom(const char *bytes, size_t size);
 
