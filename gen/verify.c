@@ -270,8 +270,9 @@ void attune__verdict_print(const attune_verdict *d, attune__text *out) {
   attune__put_short(out, d->worst_error);
   attune__text_puts(out, ", bound ");
   attune__put_short(out, d->worst_bound);
-  attune__text_printf(out, "  (%s)  at %s  %d of %d cases", d->reason, d->worst_case, d->passed,
-                      d->cases);
+  attune__text_printf(out, "  (%s)", d->reason);
+  if (d->worst_case[0]) attune__text_printf(out, "  at %s", d->worst_case);
+  attune__text_printf(out, "  %d of %d cases", d->passed, d->cases);
   if (d->not_run) attune__text_printf(out, ", %d not run (%s)", d->not_run, d->not_run_why);
   attune__text_puts(out, "\n");
 }

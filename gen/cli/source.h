@@ -1,0 +1,37 @@
+/* source.h - what verify is pointed at, as one value: the kernels, the programs they make, and
+ * their entries' bytes, whether they come from a spec, a set folder or a name. */
+#ifndef ATTUNE_CLI_SOURCE_H
+#define ATTUNE_CLI_SOURCE_H
+
+#include "../../runtime/set.h"
+#include "../expand.h"
+#include "../store.h"
+
+/* A program to run: kernels by index, in launch order. */
+typedef struct source_program {
+  attune_variant variant; /* part 0 */
+  attune_corner corner;
+  int kernel_count;
+  int kernel[ATTUNE_MAX_PARTS];
+  int fresh[ATTUNE_MAX_PARTS]; /* 1: no program before this one speaks of the kernel */
+} source_program;
+
+typedef struct source {
+  attune_job job;      /* of a spec or a name */
+  attune_store *store; /* where their entries come from; NULL for a set */
+  attune__set set;
+  int kernel_count;
+  source_program *programs;
+  int program_count;
+} source;
+
+/* word: a .yaml file, a set folder, or a kernel's or variant's name. Prints what is wrong and
+ * returns the exit code. arch: see cli_read_spec; only for a spec. */
+int source_open(const char *word, const char *arch, source *out);
+void source_close(source *s);
+const char *source_kernel_name(const source *s, int kernel);
+/* The bytes of a kernel's entry file, malloc'ed; a spec's or name's is compiled when the store has
+ * it not. */
+attune_status source_entry(const source *s, int kernel, void **bytes, size_t *size);
+
+#endif
