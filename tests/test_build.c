@@ -24,9 +24,6 @@ static attune_job read_job(const char *text) {
   return job;
 }
 
-nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-}
-
 static int progress_calls;
 static void on_progress(void *user, const attune_build_progress *p) {
   const attune_job *job = user;

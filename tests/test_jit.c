@@ -8,9 +8,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-}
-
 /* Messages of a jit, one after another. */
 typedef struct inbox {
   pthread_mutex_t lock;
