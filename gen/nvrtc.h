@@ -1,10 +1,10 @@
 /* nvrtc.h - CUDA text -> image: NVRTC by dlopen, on threads of our own with 8 MiB of stack.
  *
  * Looked for in this order: ATTUNE_NVRTC (path of a libnvrtc.so; nothing else is tried then),
- * libnvrtc.so.13, libnvrtc.so.12, /usr/local/cuda/lib64, and as NVIDIA's wheel: in nvrtc/ beside the
- * program or beside its folder (build/nvrtc, by `make deps`), in VIRTUAL_ENV, in the packages of the
- * python3 on PATH. A major version newer than the driver's CUDA is passed over when a driver is
- * present, since its code would not load.
+ * libnvrtc.so.13, libnvrtc.so.12, /usr/local/cuda/lib64, and as NVIDIA's wheel: in nvrtc/ beside
+ * the program or beside its folder (build/nvrtc, by `make deps`), in VIRTUAL_ENV, in the packages
+ * of the python3 on PATH. A major version newer than the driver's CUDA is passed over when a driver
+ * is present, since its code would not load.
  *
  * As many compiles run at once as the machine has cores and memory for; further callers wait. */
 #ifndef ATTUNE_NVRTC_H
@@ -24,19 +24,19 @@ attune_status attune__nvrtc_info(attune_nvrtc_info *out);
 typedef struct attune_image {
   void *cubin;
   size_t cubin_bytes;
-  char *log;           /* NUL-terminated, may be "" */
-  attune_facts facts;  /* registers and frame from the cubin, spills and static smem from the log */
-  int c75_warnings;    /* ptxas C75xx lines: wgmma serialised, setmaxnreg ignored, ... */
+  char *log;          /* NUL-terminated, may be "" */
+  attune_facts facts; /* registers and frame from the cubin, spills and static smem from the log */
+  int c75_warnings;   /* ptxas C75xx lines: wgmma serialised, setmaxnreg ignored, ... */
   double milliseconds;
 } attune_image;
 
 /* The options that every compile uses, for keys and display: NULL-terminated, without the arch. */
 extern const char *const attune__nvrtc_options[];
 
-/* Compiles `source` (a kernel symbol `name`) for arch "sm_90a" and requires the symbol in the cubin.
- * ATTUNE_COMPILE: the message begins with the first error line; out->log has all. ATTUNE_BUSY in a
- * child forked from a process that had loaded NVRTC. Thread-safe, from threads of any stack size;
- * attune__image_free(out) is due on failure too. */
+/* Compiles `source` (a kernel symbol `name`) for arch "sm_90a" and requires the symbol in the
+ * cubin. ATTUNE_COMPILE: the message begins with the first error line; out->log has all.
+ * ATTUNE_BUSY in a child forked from a process that had loaded NVRTC. Thread-safe, from threads of
+ * any stack size; attune__image_free(out) is due on failure too. */
 attune_status attune__nvrtc_compile(const char *source, const char *name, uint32_t arch,
                                     attune_image *out);
 /* PTX for compute_XX of the arch, with -lineinfo; malloc'ed text. */
