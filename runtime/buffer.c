@@ -17,7 +17,7 @@ attune_status attune_alloc(attune_context *context, size_t bytes, void **out) {
   attune_status status = device_of(context, &device);
   if (!out) return attune_fail(ATTUNE_INVALID, "attune_alloc: out is NULL");
   *out = NULL;
-  return status ? status : device->ops->alloc(device, bytes, out);
+  return device ? device->ops->alloc(device, bytes, out) : status;
 }
 
 void attune_free(attune_context *context, void *memory) {
@@ -27,17 +27,17 @@ void attune_free(attune_context *context, void *memory) {
 attune_status attune_upload(attune_context *context, void *to, const void *from, size_t bytes) {
   attune__device *device;
   attune_status status = device_of(context, &device);
-  return status ? status : device->ops->upload(device, to, from, bytes);
+  return device ? device->ops->upload(device, to, from, bytes) : status;
 }
 
 attune_status attune_download(attune_context *context, void *to, const void *from, size_t bytes) {
   attune__device *device;
   attune_status status = device_of(context, &device);
-  return status ? status : device->ops->download(device, to, from, bytes);
+  return device ? device->ops->download(device, to, from, bytes) : status;
 }
 
 attune_status attune_synchronize(attune_context *context) {
   attune__device *device;
   attune_status status = device_of(context, &device);
-  return status ? status : device->ops->synchronize(device);
+  return device ? device->ops->synchronize(device) : status;
 }

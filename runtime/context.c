@@ -68,7 +68,7 @@ attune_status attune_open(const attune_options *options, attune_context **out) {
   if (status) return status;
   attune__device *device = NULL;
   status = attune__cuda_open(options ? options->device : 0, &device);
-  if (status && !arch) return status;
+  if (!device && !arch) return status;
   if (device && arch && !attune__arch_runs(arch, device->facts.arch)) {
     device->ops->close(device); /* lookups for another arch: nothing could be launched */
     device = NULL;
@@ -122,7 +122,7 @@ static attune_status read_set(const char *path, attune__opened **out) {
     free(opened);
     return status;
   }
-  opened->kernels = calloc((size_t)opened->set.kernel_count + 1, sizeof *opened->kernels);
+  opened->kernels = calloc((size_t)opened->set.kernel_count + 1, sizeof(attune__kernel *));
   if (!opened->kernels) {
     free_set(opened);
     return attune_fail(ATTUNE_NO_MEMORY, "no memory to open %s", path);
@@ -141,7 +141,7 @@ attune_status attune_open_set(attune_context *context, const char *path) {
     return attune_fail(ATTUNE_INVALID, "attune_open_set: context or path is NULL");
   attune__opened *opened = NULL;
   attune_status status = read_set(path, &opened);
-  if (status) return status;
+  if (!opened) return status;
   pthread_mutex_lock(&context->lock);
   opened->next = context->sets;
   context->sets = opened;

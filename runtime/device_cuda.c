@@ -319,7 +319,7 @@ static attune_status pick(const attune__cuda *cuda, int ordinal, attune__cuda_or
 
 attune_status attune__cuda_open(int ordinal, attune__device **out) {
   *out = NULL;
-  attune__cuda_ordinal picked;
+  attune__cuda_ordinal picked = 0;
   const attune__cuda *cuda = attune__cuda_api();
   if (!cuda) return ATTUNE_NO_DEVICE;
   attune_status status = pick(cuda, ordinal, &picked);

@@ -23,16 +23,21 @@ size_t attune__param_bytes(int op) {
   return 0;
 }
 
-int attune__pinnable(int op, const char *name) {
-#define P(type, field, pinnable, text)                                                             \
-  if (pinnable && strcmp(name, #field) == 0) return 1;
-  switch (op) {
-    case ATTUNE_OP_ATTN_FWD:
-      ATTUNE_PARAMS_ATTN_FWD(P) return 0;
-    case ATTUNE_OP_ATTN_STANDARD:
-      ATTUNE_PARAMS_ATTN_STANDARD(P) return 0;
-  }
+typedef struct scalar_row {
+  const char *name;
+  int pinnable;
+} scalar_row;
+#define P(type, name, pinnable, text) {#name, pinnable},
+static const scalar_row attn_fwd_rows[] = {ATTUNE_PARAMS_ATTN_FWD(P){NULL, 0}};
+static const scalar_row attn_standard_rows[] = {ATTUNE_PARAMS_ATTN_STANDARD(P){NULL, 0}};
 #undef P
+
+int attune__pinnable(int op, const char *name) {
+  const scalar_row *row = NULL;
+  if (op == ATTUNE_OP_ATTN_FWD) row = attn_fwd_rows;
+  if (op == ATTUNE_OP_ATTN_STANDARD) row = attn_standard_rows;
+  for (; row && row->name; row++)
+    if (strcmp(row->name, name) == 0) return row->pinnable;
   return 0;
 }
 
@@ -177,7 +182,7 @@ static void fill_tensors(const attune_attn_args *args, attune_params_attn_standa
   TENSOR(v)
   TENSOR(o)
 #undef TENSOR
-      out->lse = args->lse;
+  out->lse = args->lse;
   out->lse_stride_batch = args->lse_stride_batch;
   out->lse_stride_seq = args->lse_stride_seq;
   out->lse_stride_head = args->lse_stride_head;

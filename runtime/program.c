@@ -161,14 +161,14 @@ attune_status attune__program_load(attune_program *program) {
 static attune_status result_part(attune_context *context, const attune_variant *want, int i,
                                  const attune_miss_result *result, attune__part *out) {
   attune_entry entry;
-  attune__kernel *kernel;
+  attune__kernel *kernel = NULL;
   attune_status status = attune__entry_read(result->entries[i], result->entry_bytes[i], &entry);
   if (!status) status = check_part(context, want, i, &entry);
   if (status) return status;
   pthread_mutex_lock(&context->load_lock);
   status = kernel_new(context, &entry, &kernel);
   pthread_mutex_unlock(&context->load_lock);
-  if (!status) *out = kernel->part;
+  if (kernel) *out = kernel->part;
   return status;
 }
 

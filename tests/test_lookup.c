@@ -245,12 +245,16 @@ END_TEST
 
 /* ---- questions ------------------------------------------------------------------------------- */
 
+typedef struct text {
+  char data[1024];
+  size_t used;
+} text;
+
 static int append_name(void *user, attune_program *program) {
+  text *seen = user;
   attune_program_info info = fake_info(program);
-  strcat(user, info.variant);
-  strcat(user, " ");
-  strcat(user, info.shape_class);
-  strcat(user, "\n");
+  seen->used += (size_t)snprintf(seen->data + seen->used, sizeof seen->data - seen->used, "%s %s\n",
+                                 info.variant, info.shape_class);
   return strstr(info.variant, "_d96") != NULL;
 }
 
@@ -262,15 +266,16 @@ START_TEST(each_goes_in_name_order) {
       {.variant = "attn_fwd_sm90a_bf16_d64"},
       {.variant = "attn_fwd_sm80_fp32_d64"},
       {.variant = "attn_fwd_sm80_fp16_d64"}};
-  char path[FAKE_PATH], seen[1024] = "";
+  char path[FAKE_PATH];
+  text seen = {0};
   attune_context *context = fake_open("sm_80", NULL, NULL);
   fake_folder(path);
   fake_open_set(context, path, rows, COUNT(rows));
-  ck_assert_int_eq(attune_each(context, append_name, seen), ATTUNE_OK);
-  ck_assert_str_eq(seen, "attn_fwd_sm80_bf16_d64 any\n"
-                         "attn_fwd_sm80_fp16_d64 any\n"
-                         "attn_fwd_sm80_fp16_d64 decode\n"
-                         "attn_fwd_sm80_fp16_d96 any\n");
+  ck_assert_int_eq(attune_each(context, append_name, &seen), ATTUNE_OK);
+  ck_assert_str_eq(seen.data, "attn_fwd_sm80_bf16_d64 any\n"
+                              "attn_fwd_sm80_fp16_d64 any\n"
+                              "attn_fwd_sm80_fp16_d64 decode\n"
+                              "attn_fwd_sm80_fp16_d96 any\n");
   attune_problem p = fake_problem("attn_fwd_sm80_fp16_d96");
   ck_assert_int_eq(fake_info(fake_find(context, &p)).corner, ATTUNE_CORNER_BOTTOM_RIGHT);
   attune_program_info wrong = {0};
