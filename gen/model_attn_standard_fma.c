@@ -29,7 +29,7 @@ static double tiles(int64_t length, int block) {
 
 /* ---- qk ---- */
 
-/* As kRegisters in the templates: of the product, or of the load of a tile. */
+/* Of the product, or of the load of a tile. */
 static int qk_registers(const attune_variant *v, const attune_tile *t) {
   (void)v;
   int rows = attune__fma_rows_per_thread(t), cols = attune__fma_cols_per_thread(t);
@@ -134,6 +134,10 @@ static void row_recipe(const attune_variant *v, const attune_tile *t, attune_rec
   out->grid = ATTUNE_GRID_Q_TILES, out->workspace = ATTUNE_WORKSPACE_SCORES;
 }
 
+static void softmax_constants(attune_kernel *kernel) {
+  (void)kernel; /* neither head dim nor V */
+}
+
 static int softmax_registers(const attune_variant *v, const attune_tile *t) {
   (void)v, (void)t;
   return 40;
@@ -177,7 +181,7 @@ const attune_model attune__model_attn_standard_softmax_fma = {
     .candidates = softmax_candidates,
     .legal = softmax_legal,
     .ledger = softmax_ledger,
-    .constants = attune__fma_constants,
+    .constants = softmax_constants,
     .recipe = row_recipe,
     .registers = softmax_registers,
     .traffic = softmax_traffic,

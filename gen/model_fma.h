@@ -40,9 +40,11 @@ void attune__fma_add_v(attune_ledger *ledger, const attune_variant *v, const att
 void attune__fma_add_p(attune_ledger *ledger, const attune_tile *t);
 void attune__fma_add_kv(attune_ledger *ledger, const attune_variant *v, const attune_tile *t);
 
-/* Constants beyond the tile's: head dims, and kVecV where a kernel reads V. */
-void attune__fma_add_constant(attune_kernel *kernel, const char *name, int64_t value,
-                              const char *note);
+/* Blocks that an SM has registers for: it is four parts, each with 16384 for whole warps. */
+int attune__fma_blocks_by_registers(int warps, int registers);
+
+/* Constants beyond the tile's: head dims, kVecV, and kBlocksPerSM for __launch_bounds__, without
+ * which the compiler aims at some number of blocks of its own, and spills to reach it. */
 void attune__fma_constants(attune_kernel *kernel);
 
 /* Work of one launch, for attune__fma_cost; each model adds up its own. Totals over the launch. */

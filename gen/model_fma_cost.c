@@ -72,13 +72,12 @@ double attune__fma_kv_bytes(const attune_variant *v, const attune_shape *s) {
   return pair * (double)s->len_k * (double)s->heads_kv / largest((double)s->heads_q, 1);
 }
 
-/* Blocks that fit on an SM at once, by threads, registers (the templates ask the compiler for as
- * many blocks as 65536 registers allow) and shared memory (1 KB more per block from compute
- * capability 8.0 on). */
+/* Blocks that fit on an SM at once, by threads, registers and shared memory (1 KB more per block
+ * from compute capability 8.0 on). */
 static double resident_blocks(const attune_board *b, const attune_fma_work *w) {
   double threads = 32.0 * w->warps, reserved = attune__arch_cc(b->arch) >= 80 ? 1024 : 0;
   double blocks = smallest(b->blocks_sm, b->threads_sm / threads);
-  blocks = smallest(blocks, 65536 / (w->registers * threads));
+  blocks = smallest(blocks, attune__fma_blocks_by_registers(w->warps, w->registers));
   blocks = smallest(blocks, b->smem_sm_kb * 1024.0 / largest(w->smem_bytes + reserved, 1));
   return largest(1, (double)(int)blocks);
 }

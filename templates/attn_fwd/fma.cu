@@ -31,14 +31,6 @@
 
 constexpr int kColumnsPerThread = kBlockN / kLanesN;
 
-// Registers of a thread, by what its two busiest places hold: S, O and the operands of a product;
-// or O and the addresses and chunks of a tile that is being loaded.
-constexpr int kScores = kRowsPerThread * kColumnsPerThread;
-constexpr int kOutputs = kRowsPerThread * kGroupsV * kVecV;
-constexpr int kRegisters = larger(
-    kScores + kOutputs + 4 * (kRowsPerThread + kColumnsPerThread) + 2 * kRowsPerThread + 40,
-    kOutputs + 2 * kRowsPerThread + 104);
-
 // What the threads know of their rows after some keys: sum and o are relative to 2^max. A thread
 // sums its own columns only; the lanes of a row are added up once, at the end.
 struct Rows {
@@ -95,7 +87,7 @@ __device__ __forceinline__ void online_softmax(float (&s)[kRowsPerThread][kColum
   }
 }
 
-extern "C" __global__ void __launch_bounds__(kThreads, blocks_per_sm(kRegisters))
+extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSM)
     $(name)(const __grid_constant__ Params params) {
   extern __shared__ __align__(16) unsigned char smem_bytes[];
   Smem &smem = *reinterpret_cast<Smem *>(smem_bytes);

@@ -14,8 +14,6 @@
 
 //@ include("prim/output.cuh")
 
-constexpr int kRegisters = kRowsPerThread * (kGroupsV * kVecV + 4) + 88;
-
 // The tile of P begins at any key, so that its rows are not aligned: element by element, neighbours
 // by neighbouring threads. Zero beyond `rows` and `columns`.
 __device__ __forceinline__ void load_p(Smem &smem, const q_t *from, i64 pitch, int rows,
@@ -29,7 +27,7 @@ __device__ __forceinline__ void load_p(Smem &smem, const q_t *from, i64 pitch, i
   }
 }
 
-extern "C" __global__ void __launch_bounds__(kThreads, blocks_per_sm(kRegisters))
+extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSM)
     $(name)(const __grid_constant__ Params params) {
   extern __shared__ __align__(16) unsigned char smem_bytes[];
   Smem &smem = *reinterpret_cast<Smem *>(smem_bytes);

@@ -14,10 +14,8 @@
 //@ include("prim/product.cuh")
 
 constexpr int kColumnsPerThread = kBlockN / kLanesN;
-constexpr int kRegisters =
-    larger(kRowsPerThread * kColumnsPerThread + 4 * (kRowsPerThread + kColumnsPerThread) + 40, 96);
 
-extern "C" __global__ void __launch_bounds__(kThreads, blocks_per_sm(kRegisters))
+extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSM)
     $(name)(const __grid_constant__ Params params) {
   extern __shared__ __align__(16) unsigned char smem_bytes[];
   Smem &smem = *reinterpret_cast<Smem *>(smem_bytes);

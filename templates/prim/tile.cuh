@@ -7,12 +7,6 @@ constexpr int kLanesN = 16;
 constexpr int kLanesM = kThreads / kLanesN;
 constexpr int kRowsPerThread = kBlockM / kLanesM;
 
-// Blocks per SM for __launch_bounds__ when a thread needs `registers`: without it the compiler aims
-// at some number of blocks of its own, and spills to reach it. An SM is four parts, each with
-// 16384 registers for whole warps of its own.
-constexpr int blocks_per_sm(int registers) { return 4 * (16384 / 32 / registers) / kWarps; }
-constexpr int larger(int a, int b) { return a > b ? a : b; }
-
 __device__ __forceinline__ int lane_n() { return threadIdx.x % kLanesN; }
 __device__ __forceinline__ int lane_m() { return threadIdx.x / kLanesN; }
 __device__ __forceinline__ int tile_row(int i) { return i * kLanesM + lane_m(); }

@@ -33,6 +33,7 @@ constexpr int kShareKV = 1;         // 1: K and V take turns in one buffer
 constexpr int kHeadDimQK = 128;     // elements of a row of Q and K
 constexpr int kHeadDimV = 128;      // elements of a row of V and O
 constexpr int kVecV = 4;            // floats of V per thread and load
+constexpr int kBlocksPerSM = 2;     // blocks that registers allow: about 200 a thread
 constexpr int kThreads = 128;       // threads per block
 constexpr int kSmemBytes = 88064;   // shared memory per block
 
@@ -251,12 +252,6 @@ constexpr int kLanesN = 16;
 constexpr int kLanesM = kThreads / kLanesN;
 constexpr int kRowsPerThread = kBlockM / kLanesM;
 
-// Blocks per SM for __launch_bounds__ when a thread needs `registers`: without it the compiler aims
-// at some number of blocks of its own, and spills to reach it. An SM is four parts, each with
-// 16384 registers for whole warps of its own.
-constexpr int blocks_per_sm(int registers) { return 4 * (16384 / 32 / registers) / kWarps; }
-constexpr int larger(int a, int b) { return a > b ? a : b; }
-
 __device__ __forceinline__ int lane_n() { return threadIdx.x % kLanesN; }
 __device__ __forceinline__ int lane_m() { return threadIdx.x / kLanesN; }
 __device__ __forceinline__ int tile_row(int i) { return i * kLanesM + lane_m(); }
@@ -373,14 +368,6 @@ __device__ __forceinline__ void store_output(
 
 constexpr int kColumnsPerThread = kBlockN / kLanesN;
 
-// Registers of a thread, by what its two busiest places hold: S, O and the operands of a product;
-// or O and the addresses and chunks of a tile that is being loaded.
-constexpr int kScores = kRowsPerThread * kColumnsPerThread;
-constexpr int kOutputs = kRowsPerThread * kGroupsV * kVecV;
-constexpr int kRegisters = larger(
-    kScores + kOutputs + 4 * (kRowsPerThread + kColumnsPerThread) + 2 * kRowsPerThread + 40,
-    kOutputs + 2 * kRowsPerThread + 104);
-
 // What the threads know of their rows after some keys: sum and o are relative to 2^max. A thread
 // sums its own columns only; the lanes of a row are added up once, at the end.
 struct Rows {
@@ -437,7 +424,7 @@ __device__ __forceinline__ void online_softmax(float (&s)[kRowsPerThread][kColum
   }
 }
 
-extern "C" __global__ void __launch_bounds__(kThreads, blocks_per_sm(kRegisters))
+extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSM)
     attn_fwd_sm90a_bf16_d128_causal__fma_m64n64kv1(const __grid_constant__ Params params) {
   extern __shared__ __align__(16) unsigned char smem_bytes[];
   Smem &smem = *reinterpret_cast<Smem *>(smem_bytes);

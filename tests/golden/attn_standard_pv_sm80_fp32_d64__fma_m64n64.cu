@@ -30,6 +30,7 @@ constexpr int kShareKV = 0;         // 1: K and V take turns in one buffer
 constexpr int kHeadDimQK = 64;      // elements of a row of Q and K
 constexpr int kHeadDimV = 64;       // elements of a row of V and O
 constexpr int kVecV = 4;            // floats of V per thread and load
+constexpr int kBlocksPerSM = 3;     // blocks that registers allow: about 152 a thread
 constexpr int kThreads = 128;       // threads per block
 constexpr int kSmemBytes = 36864;   // shared memory per block
 
@@ -181,12 +182,6 @@ constexpr int kLanesN = 16;
 constexpr int kLanesM = kThreads / kLanesN;
 constexpr int kRowsPerThread = kBlockM / kLanesM;
 
-// Blocks per SM for __launch_bounds__ when a thread needs `registers`: without it the compiler aims
-// at some number of blocks of its own, and spills to reach it. An SM is four parts, each with
-// 16384 registers for whole warps of its own.
-constexpr int blocks_per_sm(int registers) { return 4 * (16384 / 32 / registers) / kWarps; }
-constexpr int larger(int a, int b) { return a > b ? a : b; }
-
 __device__ __forceinline__ int lane_n() { return threadIdx.x % kLanesN; }
 __device__ __forceinline__ int lane_m() { return threadIdx.x / kLanesN; }
 __device__ __forceinline__ int tile_row(int i) { return i * kLanesM + lane_m(); }
@@ -301,8 +296,6 @@ __device__ __forceinline__ void store_output(
   }
 }
 
-constexpr int kRegisters = kRowsPerThread * (kGroupsV * kVecV + 4) + 88;
-
 // The tile of P begins at any key, so that its rows are not aligned: element by element, neighbours
 // by neighbouring threads. Zero beyond `rows` and `columns`.
 __device__ __forceinline__ void load_p(Smem &smem, const q_t *from, i64 pitch, int rows,
@@ -316,7 +309,7 @@ __device__ __forceinline__ void load_p(Smem &smem, const q_t *from, i64 pitch, i
   }
 }
 
-extern "C" __global__ void __launch_bounds__(kThreads, blocks_per_sm(kRegisters))
+extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSM)
     attn_standard_pv_sm80_fp32_d64__fma_m64n64(const __grid_constant__ Params params) {
   extern __shared__ __align__(16) unsigned char smem_bytes[];
   Smem &smem = *reinterpret_cast<Smem *>(smem_bytes);
