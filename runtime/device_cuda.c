@@ -208,9 +208,16 @@ static void cuda_free(attune__device *device, void *pointer) {
   leave(d);
 }
 
+/* From pageable memory the driver's copy returns once it is staged; a stream that does not wait for
+ * the default stream could read before it lands. */
 static attune_status cuda_upload(attune__device *device, void *to, const void *from, size_t bytes) {
   cuda_device *d = (cuda_device *)device;
-  INSIDE(d, "copying to", upload((uintptr_t)to, from, bytes));
+  attune_status status = enter(d);
+  if (status) return status;
+  attune__cuda_result result = d->cuda->upload((uintptr_t)to, from, bytes);
+  if (!result) result = d->cuda->synchronize();
+  leave(d);
+  return check(d->cuda, result, "copying to", d->base.facts.name);
 }
 
 static attune_status cuda_download(attune__device *device, void *to, const void *from,
