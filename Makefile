@@ -77,7 +77,7 @@ lint: layers ## clang's and gcc's warnings as errors, clang-tidy, shellcheck
 	@for f in $(SOURCES); do for compiler in gcc clang; do \
 	  $$compiler $(FLAGS) $(LUA_CFLAGS) -Werror -fsyntax-only $$f || exit 1; done; done
 	@g++ -Wall -Wextra -Werror -fsyntax-only -x c++ runtime/attune.h gen/jit.h
-	@printf '%s\n' $(SOURCES) | xargs -P 2 -n 4 clang-tidy --quiet 2>/dev/null -- $(FLAGS) $(LUA_CFLAGS)
+	@printf "%s\n" $(SOURCES) | xargs -P 2 -I{} clang-tidy --quiet {} -- $(FLAGS) $(LUA_CFLAGS)
 
 layers: ## fail on an include against the direction runtime <- gen <- tests
 	@.ci/layers.sh

@@ -1,6 +1,6 @@
-/* jit.c - attention in one file: open, compile at first use, launch, check against plain loops.
+/* hello.c - attention in one file: open, compile at first use, launch, check against plain loops.
  *
- *   build/examples/jit        needs an NVIDIA GPU, its driver and NVRTC; a second run finds the
+ *   build/examples/hello        needs an NVIDIA GPU, its driver and NVRTC; a second run finds the
  *                             kernel in the store and compiles nothing */
 #include "../../gen/jit.h"
 
