@@ -58,7 +58,7 @@ static char *source_path(const build *b, const char *name) {
 static int keep_existing(const build *b, const char *path, item *it) {
   char digest[65];
   const attune__key_line *line = attune__keys_find(&b->old, it->kernel->name);
-  if (!line || strcmp(line->key, b->made[it->index].key)) return 0;
+  if (!line || strcmp(line->key, b->made[it->index].key) != 0) return 0;
   if (attune__file_read(path, ATTUNE_ENTRY_MAX, &it->bytes, &it->size)) return 0;
   attune__sha256_hex(it->bytes, it->size, digest);
   it->kept = strcmp(line->digest, digest) == 0 &&

@@ -21,7 +21,8 @@ static int is_digest(const char *text) {
 
 /* Copies the text up to `stop`; what follows it, NULL when it is missing or the text too long. */
 static const char *word(const char *text, char stop, char *out, size_t size) {
-  const char *end = text ? strchr(text, stop) : NULL;
+  if (!text) return NULL;
+  const char *end = strchr(text, stop);
   if (!end || (size_t)(end - text) >= size) return NULL;
   memcpy(out, text, (size_t)(end - text));
   out[end - text] = 0;

@@ -137,7 +137,7 @@ static attune_status make_part(attune_jit *jit, const attune_request *request, i
 
 static void free_entries(attune_miss_result *result) {
   blob *part = result->owner;
-  for (int i = 0; i < ATTUNE_MAX_PARTS; i++) free(part[i].bytes);
+  for (int i = 0; i < result->count; i++) free(part[i].bytes);
   free(part);
 }
 
@@ -180,7 +180,7 @@ static attune_status dry_run(attune_jit *jit, const attune_request *request) {
   attune_kernel kernels[ATTUNE_MAX_PARTS];
   int count;
   if (!jit->no_jit) return attune__expand_request(request, kernels, &count);
-  attune_miss_result result;
+  attune_miss_result result = {0};
   attune_status status = make_program(jit, request, &result);
   if (!status) free_entries(&result);
   return status;

@@ -156,7 +156,7 @@ static attune_status produce(attune_store *store, flight *f, const attune_kernel
 
 static flight *find_flight(attune_store *store, const char *key) {
   flight *f = store->flights;
-  while (f && strcmp(f->key, key)) f = f->next;
+  while (f && strcmp(f->key, key) != 0) f = f->next;
   return f;
 }
 

@@ -90,7 +90,7 @@ attune__disk_result attune__disk_read(const attune__disk *disk, const char *key,
   size_t size = 0;
   attune_entry entry;
   if (attune__file_read(path, ATTUNE_ENTRY_MAX, &bytes, &size) ||
-      attune__entry_read(bytes, size, &entry) || strcmp(entry.name, name)) {
+      attune__entry_read(bytes, size, &entry) || strcmp(entry.name, name) != 0) {
     free(bytes);
     return ATTUNE__DISK_BAD;
   }

@@ -36,7 +36,7 @@ typedef struct report {
 
 static int index_of(const attune_job *job, const char *name) {
   int i = 0;
-  while (i < job->kernel_count && strcmp(job->kernels[i].name, name)) i++;
+  while (i < job->kernel_count && strcmp(job->kernels[i].name, name) != 0) i++;
   return i;
 }
 
