@@ -47,11 +47,14 @@ attune_status attune__keys_read(const char *folder, attune__keys *out) {
   if (status) return status == ATTUNE_NO_MEMORY ? status : ATTUNE_OK;
   for (const char *s = text; *s; s++) lines += *s == '\n';
   out->line = calloc(lines + 1, sizeof *out->line);
-  if (!out->line) status = attune_fail(ATTUNE_NO_MEMORY, "the keys of %s", folder);
-  for (const char *s = text, *end; !status && (end = strchr(s, '\n')); s = end + 1)
+  if (!out->line) {
+    free(text);
+    return attune_fail(ATTUNE_NO_MEMORY, "the keys of %s", folder);
+  }
+  for (const char *s = text, *end; (end = strchr(s, '\n')); s = end + 1)
     out->count += parse_line(s, &out->line[out->count]);
   free(text);
-  return status;
+  return ATTUNE_OK;
 }
 
 void attune__keys_free(attune__keys *keys) {

@@ -71,10 +71,11 @@ static void write_spilling_templates(const char *where, const attune_tile *tile)
   char command[1024];
   snprintf(command, sizeof command,
            "cp -r templates %s/templates && "
-           "sed -i 's/__launch_bounds__(kThreads, [^)]*))/__launch_bounds__(kThreads, "
+           "sed -i 's/__launch_bounds__(.*)$/__launch_bounds__(kThreads, "
            "kBlockM == %u \\&\\& kBlockN == %u \\&\\& kWarps == %u \\&\\& kShareKV == %u"
-           " ? 2048 \\/ kThreads : 1)/' %s/templates/attn_fwd/fma.cu",
-           where, tile->block_m, tile->block_n, tile->warps, tile->share_kv, where);
+           " ? 2048 \\/ kThreads : 1)/' %s/templates/attn_fwd/fma.cu && "
+           "grep -q '2048 / kThreads' %s/templates/attn_fwd/fma.cu",
+           where, tile->block_m, tile->block_n, tile->warps, tile->share_kv, where, where);
   ck_assert_int_eq(system(command), 0);
 }
 
