@@ -154,8 +154,11 @@ static void lay_out(attune__arena *a, const attune__case *c, const attune_varian
   place_all(a, c, v);
   a->islands = axis < 0 ? 1 : (int)a->q.extent[axis];
   a->distance = axis < 0 ? a->island_bytes : (size_t)FAR_ELEMENTS * (size_t)a->q.element_bytes;
-  attune__place *places[] = {&a->o, &a->lse, &a->q, &a->k, &a->v};
-  for (size_t i = 0; i < sizeof places / sizeof *places; i++) finish(places[i], a, c->layout);
+  finish(&a->o, a, c->layout);
+  finish(&a->lse, a, c->layout);
+  finish(&a->q, a, c->layout);
+  finish(&a->k, a, c->layout);
+  finish(&a->v, a, c->layout);
 }
 
 /* ---- rows ---------------------------------------------------------------------------------- */

@@ -146,7 +146,8 @@ static int verify_one(session *s, const source_program *p) {
   if (status != ATTUNE_OK && status != ATTUNE_MISMATCH)
     snprintf(verdict.reason, sizeof verdict.reason, "could not be run: %.170s", attune_error());
   int passed = status == ATTUNE_OK && verdict.cases > 0;
-  if (!passed && verdict.passed == verdict.cases) verdict.cases = verdict.passed + 1;
+  /* What could not be made or run to the end counts as one more case, failed. */
+  if (!passed && verdict.passed == verdict.cases) verdict.cases++;
   snprintf(verdict.name, sizeof verdict.name, "%s", name);
   verdict.kernels = fresh_kernels(p);
   s->counted += verdict.kernels;
@@ -196,7 +197,7 @@ static int run(const cli_args *args) {
   session s = {.as_json = args->json};
   attune__device *device;
   const char *wanted = cli_value(args, "--device");
-  if (wanted && strcmp(wanted, "cuda")) {
+  if (wanted && strcmp(wanted, "cuda") != 0) {
     fprintf(stderr, "attune verify: error: --device %s: there is cuda so far\n", wanted);
     return CLI_USAGE;
   }
