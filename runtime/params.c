@@ -234,10 +234,13 @@ static attune_status fill_window(const char *name, int32_t value, int32_t *out) 
 static attune_status fill_mask(const attune_variant *variant, attune_corner spec_corner,
                                const attune_attn_args *args, attune_params_attn_standard *out) {
   out->window_left = out->window_right = -1;
-  if (variant->mask == ATTUNE_MASK_NONE) return ATTUNE_OK;
+  int lower = attune__mask_has_lower(variant->mask), upper = attune__mask_has_upper(variant->mask);
+  if (!lower && !upper) return ATTUNE_OK;
   attune_status status = fill_corner(spec_corner, args, &out->bottom_right);
-  if (variant->mask == ATTUNE_MASK_CAUSAL) out->window_right = 0;
-  if (variant->mask != ATTUNE_MASK_WINDOW) return status;
+  if (!lower) { /* the diagonal itself is the bound */
+    out->window_right = 0;
+    return status;
+  }
   if (!status) status = fill_window("window_left", args->window_left, &out->window_left);
   if (!status) status = fill_window("window_right", args->window_right, &out->window_right);
   return status;
