@@ -79,8 +79,9 @@ int attune__fma_legal_fields(const attune_tile *t, int share, char *reason, size
 }
 
 int attune__fma_legal_registers(int registers, char *reason, size_t size) {
-  if (registers <= 255) return 1;
-  snprintf(reason, size, "registers: needs about %d, a thread has 255", registers);
+  if (registers <= FMA_MAX_REGISTERS) return 1;
+  snprintf(reason, size, "registers: needs about %d, a thread has %d", registers,
+           FMA_MAX_REGISTERS);
   return 0;
 }
 

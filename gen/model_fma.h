@@ -13,7 +13,10 @@ extern const attune_model attune__model_attn_standard_qk_fma;
 extern const attune_model attune__model_attn_standard_softmax_fma;
 extern const attune_model attune__model_attn_standard_pv_fma;
 
-enum { FMA_LANES = 16 }; /* threads across the columns of a tile */
+enum {
+  FMA_LANES = 16,         /* threads across the columns of a tile */
+  FMA_MAX_REGISTERS = 255 /* of a thread, on every arch */
+};
 
 /* Rows of lanes, and what one thread owns of a block_m x block_n tile of S. */
 int attune__fma_lane_rows(const attune_tile *t);
