@@ -86,7 +86,6 @@ static attune_status show_json(const attune__set *set, const attune_shape *shape
   attune__json_begin(&json, '{');
   show_json_count(&json, "schema", CLI_JSON_SCHEMA);
   show_json_text(&json, "set", set->path);
-  attune__json_key(&json, "shape");
   show_json_shape(&json, shape);
   attune__json_key(&json, "kernels");
   attune__json_begin(&json, '[');
