@@ -75,8 +75,10 @@ static attune_status show_table(const attune__set *set, const attune_shape *shap
   attune_status status = each_kernel(set, shape, width, out, NULL);
   attune__text_puts(out, "MB = 10^6 bytes of device memory by formula, for ");
   show_shape(out, &(attune_variant){.mask = ATTUNE_MASK_NONE}, shape);
-  attune__text_puts(out,
-                    ":\nmoved = loaded and stored by all blocks; at least = each byte once.\n");
+  attune__text_printf(out,
+                      " (window masks: %d to the left, %d to the right):\n"
+                      "moved = loaded and stored by all blocks; at least = each byte once.\n",
+                      (int)shape->window_left, (int)shape->window_right);
   return status;
 }
 
