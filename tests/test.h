@@ -13,10 +13,10 @@
 
 #define TEST_MAIN(suite_name, ...)                                                                 \
   int main(void) {                                                                                 \
-    const TTest *tests[] = {__VA_ARGS__};                                                          \
+    const TTest *tests[] = {__VA_ARGS__, NULL};                                                    \
     Suite *suite = suite_create(suite_name);                                                       \
     TCase *tcase = tcase_create(suite_name);                                                       \
-    for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) tcase_add_test(tcase, tests[i]);     \
+    for (int i = 0; tests[i]; i++) tcase_add_test(tcase, tests[i]);                                \
     suite_add_tcase(suite, tcase);                                                                 \
     SRunner *runner = srunner_create(suite);                                                       \
     srunner_set_fork_status(runner, CK_NOFORK);                                                    \
