@@ -265,6 +265,11 @@ static attune_status read_facts(attune_image *image, const char *name) {
 
 static void add_options(request *r) {
   for (int i = 0; attune__nvrtc_options[i]; i++) r->option[r->options++] = attune__nvrtc_options[i];
+  /* From 12.9 on NVRTC has a cache of its own where a driver is installed, and a hit comes without
+   * the log that spills are read from. The option changes no code, so it is in no key. */
+  const attune__nvrtc_api *api = &service.api;
+  if (api->major > 12 || (api->major == 12 && api->minor >= 9))
+    r->option[r->options++] = "--no-cache";
 }
 
 attune_status attune__nvrtc_compile(const char *source, const char *name, uint32_t arch,
