@@ -1,8 +1,9 @@
 /* compile.c - kernel -> entry: emit, compile, facts, serialise.
  *
- * Input: a kernel as the planner made it. Output: the bytes of its entry file, and a warning when
- * the machine code is not what the template's author counted on. Reads and writes no file; whether
- * a warning is an error is the caller's to say. */
+ * Input: a kernel as the planner made it. Output: the bytes of its entry file, with machine code
+ * for GPUs and PTX for the CPU device, and a warning when the machine code is not what the
+ * template's author counted on. Reads and writes no file; whether a warning is an error is the
+ * caller's to say. */
 #include "nvrtc.h"
 #include "store.h"
 #include "template.h"
@@ -42,7 +43,23 @@ static attune_status emit(const attune_kernel *kernel, const attune_emit_options
   return status;
 }
 
-static void fill_entry(const attune_kernel *kernel, const attune_image *image,
+/* What NVRTC makes of a kernel's text. */
+typedef struct compiled {
+  attune_image image;
+  char *ptx;
+  size_t ptx_bytes;
+} compiled;
+
+/* The PTX is compiled on its own: line numbers, which the CPU device's reports need, would make the
+ * cubin almost four times as large. */
+static attune_status compile(const attune_kernel *kernel, const char *source, compiled *out) {
+  uint32_t arch = kernel->variant.arch;
+  attune_status status = attune__nvrtc_compile(source, kernel->name, arch, &out->image);
+  return status ? status
+                : attune__nvrtc_ptx(source, kernel->name, arch, &out->ptx, &out->ptx_bytes);
+}
+
+static void fill_entry(const attune_kernel *kernel, const compiled *made,
                        const attune_nvrtc_info *compiler, attune_entry *entry) {
   memset(entry, 0, sizeof *entry);
   snprintf(entry->name, sizeof entry->name, "%s", kernel->name);
@@ -50,22 +67,24 @@ static void fill_entry(const attune_kernel *kernel, const attune_image *image,
   entry->tile = kernel->tile;
   entry->pins = kernel->pins;
   entry->recipe = kernel->recipe;
-  entry->facts = image->facts;
+  entry->facts = made->image.facts;
   snprintf(entry->compiler, sizeof entry->compiler, "%s", compiler->version);
-  entry->payload[ATTUNE_PAYLOAD_CUBIN].data = image->cubin;
-  entry->payload[ATTUNE_PAYLOAD_CUBIN].bytes = image->cubin_bytes;
+  entry->payload[ATTUNE_PAYLOAD_CUBIN].data = made->image.cubin;
+  entry->payload[ATTUNE_PAYLOAD_CUBIN].bytes = made->image.cubin_bytes;
+  entry->payload[ATTUNE_PAYLOAD_PTX].data = made->ptx;
+  entry->payload[ATTUNE_PAYLOAD_PTX].bytes = made->ptx_bytes;
 }
 
 /* The source in an entry is the one that people read: no #line, and the facts in its data sheet. */
-static attune_status write_entry(const attune_kernel *kernel, const attune_image *image,
+static attune_status write_entry(const attune_kernel *kernel, const compiled *made,
                                  const attune_nvrtc_info *compiler, int keep_source, void **out,
                                  size_t *out_bytes) {
   attune_entry entry;
-  fill_entry(kernel, image, compiler, &entry);
+  fill_entry(kernel, made, compiler, &entry);
   attune__text source = {0};
   attune_status status = ATTUNE_OK;
   if (keep_source) {
-    attune_emit_options options = {.facts = &image->facts, .compiler = entry.compiler};
+    attune_emit_options options = {.facts = &made->image.facts, .compiler = entry.compiler};
     status = emit(kernel, &options, &source);
     entry.payload[ATTUNE_PAYLOAD_SOURCE].data = source.data;
     entry.payload[ATTUNE_PAYLOAD_SOURCE].bytes = source.size;
@@ -84,13 +103,13 @@ attune_status attune__compile_entry(const attune_kernel *kernel, int keep_source
   attune__text source = {0};
   attune_emit_options options = {.lines = 1};
   status = emit(kernel, &options, &source);
-  attune_image image = {0};
-  if (!status)
-    status = attune__nvrtc_compile(source.data, kernel->name, kernel->variant.arch, &image);
+  compiled made = {.ptx = NULL};
+  if (!status) status = compile(kernel, source.data, &made);
   attune__text_free(&source);
-  if (!status) status = warn(&image, warning);
-  if (!status) status = write_entry(kernel, &image, &compiler, keep_source, out, out_bytes);
-  attune__image_free(&image);
+  if (!status) status = warn(&made.image, warning);
+  if (!status) status = write_entry(kernel, &made, &compiler, keep_source, out, out_bytes);
+  attune__image_free(&made.image);
+  free(made.ptx);
   if (status) free(*warning), *warning = NULL;
   return status;
 }

@@ -65,6 +65,7 @@ static attune_status made_by(attune__text *key, const attune_kernel *kernel) {
   field(key, "compiler", compiler.version);
   field(key, "templates", templates);
   for (int i = 0; attune__nvrtc_options[i]; i++) field(key, "option", attune__nvrtc_options[i]);
+  field(key, "payloads", "cubin ptx");
   return ATTUNE_OK;
 }
 
