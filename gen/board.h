@@ -1,4 +1,5 @@
-/* board.h - the archs that attune generates for (arch.def), each with the board that stands for it. */
+/* board.h - the archs that attune generates for (arch.def), each with the board that stands for it.
+ */
 #ifndef ATTUNE_BOARD_H
 #define ATTUNE_BOARD_H
 

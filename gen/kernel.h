@@ -8,10 +8,10 @@
  * the head comment and the launch size all come from it. Offsets grow, pieces never overlap. */
 typedef struct attune_piece {
   char name[16];
-  char ctype[16];   /* CUDA element type, e.g. "float" */
+  char ctype[16];         /* CUDA element type, e.g. "float" */
   uint32_t rows, columns; /* columns include padding; rows * columns elements */
   uint32_t align, offset, bytes;
-  char note[64];    /* "K, then V; 4 floats of padding a row" */
+  char note[64]; /* "K, then V; 4 floats of padding a row" */
 } attune_piece;
 
 enum { ATTUNE_MAX_PIECES = 12 };

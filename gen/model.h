@@ -1,5 +1,5 @@
-/* model.h - what the planner knows of one (op, part, family): candidates, ledger, rules, cost, bytes.
- * A new op or family adds a row to the table in model.c, a model_*.c and a template. */
+/* model.h - what the planner knows of one (op, part, family): candidates, ledger, rules, cost,
+ * bytes. A new op or family adds a row to the table in model.c, a model_*.c and a template. */
 #ifndef ATTUNE_MODEL_H
 #define ATTUNE_MODEL_H
 
@@ -51,7 +51,8 @@ typedef struct attune_model {
   const char *template_path;
   uint32_t derived; /* bits of tile fields that follow from others here: a spec's pin of them is
                        meant for the program's other parts */
-  /* Writes candidate tiles in no particular order; returns how many (<= max, ATTUNE_MAX_CANDIDATES). */
+  /* Writes candidate tiles in no particular order; returns how many (<= max,
+   * ATTUNE_MAX_CANDIDATES). */
   int (*candidates)(const attune_variant *v, attune_tile *out, int max);
   /* 1 when the tile is legal whatever the budget; else 0 and the reason. */
   int (*legal)(const attune_variant *v, const attune_tile *t, char *reason, size_t size);

@@ -11,10 +11,10 @@ typedef struct attune_candidate {
   attune_tile tile;
   char name[ATTUNE_NAME_MAX]; /* of the tile: "fma_m64n64" */
   attune_ledger ledger;
-  attune_cost cost;  /* legal ones only */
-  int registers;     /* estimate */
+  attune_cost cost; /* legal ones only */
+  int registers;    /* estimate */
   int legal;
-  char reason[160];  /* why not, when not legal */
+  char reason[160]; /* why not, when not legal */
 } attune_candidate;
 
 /* What a spec fixes of a tile; the other fields are the planner's choice. */
@@ -24,10 +24,10 @@ typedef struct attune_tile_pins {
 } attune_tile_pins;
 
 typedef struct attune_plan_request {
-  attune_variant variant; /* with its part */
+  attune_variant variant;    /* with its part */
   const attune_board *board; /* NULL: the arch's own */
-  uint32_t budget;  /* bytes of shared memory per block, never more than the board's; 0: all of it */
-  int family;       /* 0: any */
+  uint32_t budget; /* bytes of shared memory per block, never more than the board's; 0: all of it */
+  int family;      /* 0: any */
   attune_tile_pins pins;
   attune_shape shape; /* the order is for this shape; see attune__plan_shape */
 } attune_plan_request;

@@ -19,8 +19,8 @@ typedef struct attune_diag {
 
 typedef struct attune_diags {
   attune_diag item[ATTUNE_MAX_DIAGS];
-  int count;      /* stored */
-  int dropped;    /* beyond the cap */
+  int count;   /* stored */
+  int dropped; /* beyond the cap */
 } attune_diags;
 void attune__diag_add(attune_diags *diags, int line, int column, const char *help,
                       const char *format, ...) __attribute__((format(printf, 5, 6)));
@@ -32,11 +32,11 @@ void attune__diags_free(attune_diags *diags);
 typedef struct attune_request {
   attune_variant variant; /* part 0 */
   attune_pinset pins;
-  attune_corner corner;   /* default corner, 0: none named */
-  int family;             /* 0: planner's choice */
-  uint32_t budget;        /* bytes; 0: device */
+  attune_corner corner; /* default corner, 0: none named */
+  int family;           /* 0: planner's choice */
+  uint32_t budget;      /* bytes; 0: device */
   attune_tile_pins tile;
-  int line;               /* where its op stands in the spec, for messages */
+  int line; /* where its op stands in the spec, for messages */
 } attune_request;
 
 typedef struct attune_spec {
@@ -46,8 +46,8 @@ typedef struct attune_spec {
 } attune_spec;
 
 typedef struct attune_spec_options {
-  const char *arch;   /* NULL: as the spec says; else replaces its arch list (--arch) */
-  uint32_t native;    /* arch of the present GPU, 0 without one: what `native` means */
+  const char *arch;     /* NULL: as the spec says; else replaces its arch list (--arch) */
+  uint32_t native;      /* arch of the present GPU, 0 without one: what `native` means */
   uint32_t native_smem; /* its opt-in limit, for sram: device */
 } attune_spec_options;
 

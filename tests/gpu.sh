@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # gpu.sh BUILD - what needs an NVIDIA GPU, from the repository root: every kernel of the default set and
-# of the CI matrix against float64, stream capture, the example, the lookup's time. Needs nothing but BUILD/.
+# of the CI matrix against float64, stream capture, the example. Needs nothing but BUILD/.
 # Closes with "N passed, N failed".
 set -u
 build=$1
@@ -21,6 +21,5 @@ step "default set" "$build/attune" verify specs/default.yaml --arch native
 step "CI matrix" "$build/attune" verify specs/ci.yaml --arch native
 step "example" "$build/examples/hello"
 step "stream capture" "$build/tests/gpu/capture"
-step "lookup" "$build/bench/lookup"
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]

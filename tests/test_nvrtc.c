@@ -38,7 +38,7 @@ static uint32_t sm(const char *name) {
 
 static int compile_digest(char digest[65]) {
   attune_image image;
-  int status = attune__nvrtc_compile(tiny, "tiny", sm("sm_90a"), &image);
+  attune_status status = attune__nvrtc_compile(tiny, "tiny", sm("sm_90a"), &image);
   if (!status) attune__sha256_hex(image.cubin, image.cubin_bytes, digest);
   attune__image_free(&image);
   return status;

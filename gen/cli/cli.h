@@ -44,7 +44,8 @@ int cli_int(const cli_args *args, const char *name, int64_t low, int64_t high, i
 int cli_bytes(const char *text, uint32_t *out);
 /* Prints "attune: error: ..." from a status (attune_error()) and returns the exit code for it. */
 int cli_fail(attune_status status);
-/* Prints text to stdout and frees it; returns CLI_OK, or CLI_MISSING when memory or stdout failed. */
+/* Prints text to stdout and frees it; returns CLI_OK, or CLI_MISSING when memory or stdout failed.
+ */
 int cli_print(attune__text *text);
 
 /* Reads a spec, for --arch (NULL: as it says; "native": the GPU here). Prints what is wrong and

@@ -1,4 +1,5 @@
-/* show.h - what list, plan and explain print alike: numbers in columns, boards, tiles, bytes, costs. */
+/* show.h - what list, plan and explain print alike: numbers in columns, boards, tiles, bytes,
+ * costs. */
 #ifndef ATTUNE_CLI_SHOW_H
 #define ATTUNE_CLI_SHOW_H
 

@@ -26,9 +26,9 @@ enum { CAPTURE_GLOBAL = 0 }; /* CU_STREAM_CAPTURE_MODE_GLOBAL */
 DRIVER_FUNCTIONS(X)
 #undef X
 
-static void must(int bad, const char *what) {
+static void must(long bad, const char *what) {
   if (!bad) return;
-  fprintf(stderr, "capture: %s failed (%d): %s\n", what, bad, attune_error());
+  fprintf(stderr, "capture: %s failed (%ld): %s\n", what, bad, attune_error());
   exit(1);
 }
 
