@@ -12,8 +12,8 @@ double attune__article_working_set(int64_t block, int64_t head_dim, int element_
 /* Q and O once; K and V once for every block of queries. */
 double attune__article_traffic(int64_t len, int64_t block, int64_t head_dim, int element_bytes) {
   double matrix = (double)len * (double)head_dim * element_bytes;
-  double passes = (double)((len + block - 1) / block);
-  return 2 * matrix + passes * 2 * matrix;
+  int64_t passes = (len + block - 1) / block;
+  return 2 * matrix + (double)passes * 2 * matrix;
 }
 
 /* Q, K, V and O once; S written and read, P written and read. */

@@ -107,8 +107,10 @@ void attune__fma_add_v(attune_ledger *ledger, const attune_variant *v, const att
 }
 
 void attune__fma_add_kv(attune_ledger *ledger, const attune_variant *v, const attune_tile *t) {
-  int k = padded_qk(v), columns = attune__fma_padded_v(v->head_dim_v);
-  add(ledger, "kv", t->block_n, k > columns ? k : columns, "K, then V, in turns");
+  int v_columns = attune__fma_padded_v(v->head_dim_v);
+  int columns = padded_qk(v); /* also where V is the wider one: K's reads are those that conflict */
+  if (columns < v_columns) columns = v_columns + 4;
+  add(ledger, "kv", t->block_n, columns, "K, then V, in turns; K's padding");
 }
 
 /* A pitch of 16 mod 32 floats: the two rows that a warp touches at once use different banks. */

@@ -171,7 +171,8 @@ attune_status attune__entry_write(const attune_entry *entry, void **out, size_t 
 /* ---- reading ------------------------------------------------------------------------------- */
 
 static attune_status bad(const char *what) {
-  return attune_fail(ATTUNE_BAD_FILE, "bad entry: %s", what);
+  attune_fail(ATTUNE_BAD_FILE, "bad entry: %s", what);
+  return ATTUNE_BAD_FILE;
 }
 
 static attune_status check_frame(const char *bytes, size_t size, attune_entry_head *head) {

@@ -36,7 +36,7 @@ static uint32_t sm(const char *name) {
   return attune__arch_parse(name);
 }
 
-static int compile_digest(char digest[65]) {
+static attune_status compile_digest(char digest[65]) {
   attune_image image;
   attune_status status = attune__nvrtc_compile(tiny, "tiny", sm("sm_90a"), &image);
   if (!status) attune__sha256_hex(image.cubin, image.cubin_bytes, digest);

@@ -48,7 +48,7 @@ static uint32_t expected_bytes(const attune_variant *v, const attune_tile *t) {
   int vec = dv <= 16 ? 1 : (dv + 63) / 64 * 64 == (dv + 31) / 32 * 32 ? 4 : 2;
   int padded = (dv + 16 * vec - 1) / (16 * vec) * 16 * vec;
   int p = t->block_n % 32 == 0 ? t->block_n + 16 : t->block_n;
-  int kv = t->share_kv ? (qk + 4 > padded ? qk + 4 : padded) : qk + 4 + padded;
+  int kv = t->share_kv ? (qk + 4 < padded ? padded : qk) + 4 : qk + 4 + padded;
   return (uint32_t)(4 * (t->block_m * (qk + 4) + t->block_n * kv + t->block_m * p));
 }
 
@@ -344,7 +344,7 @@ START_TEST(where_nothing_fits_the_error_says_what_would) {
   r.variant.arch = attune__arch_parse("sm_75");
   check_no_fit(r, "no tile of attn_fwd_sm75_fp32_d256 fits: budget 65,536 bytes of shared memory; "
                   "the smallest tile, fma_m16n128kv1, needs 158,976, which is 93,440 more; no sram "
-                  "of sm_75 works, or head_dim 88, or fewer tile pins");
+                  "of sm_75 works, or head_dim 72, or fewer tile pins");
   r.pins.tile.block_n = 48;
   check_no_fit(r, "no tile of attn_fwd_sm75_fp32_d256 fits: tile pins: no candidate has these "
                   "values; `attune explain` lists the tiles");
