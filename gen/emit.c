@@ -46,10 +46,12 @@ typedef struct param {
 #define PARAM(type, name, pinnable, text) {CUDA_##type, #name, text, pinnable},
 
 static const param params_attn_fwd[] = {ATTUNE_PARAMS_ATTN_FWD(PARAM){0}};
+static const param params_attn_demo[] = {ATTUNE_PARAMS_ATTN_DEMO(PARAM){0}};
 static const param params_attn_standard[] = {ATTUNE_PARAMS_ATTN_STANDARD(PARAM){0}};
 
 static const param *params_of(int op) {
-  return op == ATTUNE_OP_ATTN_FWD ? params_attn_fwd : params_attn_standard;
+  if (op == ATTUNE_OP_ATTN_FWD) return params_attn_fwd;
+  return op == ATTUNE_OP_ATTN_DEMO ? params_attn_demo : params_attn_standard;
 }
 
 static int is_pinned(const attune_pinset *pins, const char *name) {

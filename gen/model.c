@@ -11,6 +11,7 @@ static const attune_model *const models[] = {
     &attune__model_attn_standard_qk_fma,
     &attune__model_attn_standard_softmax_fma,
     &attune__model_attn_standard_pv_fma,
+    &attune__model_attn_demo_fma,
 };
 
 const attune_model *attune__model(int op, int part, int family) {
@@ -50,12 +51,29 @@ static attune_status check_dtypes(const attune_variant *v) {
                        attune__dtype_name(v->dtype_q), attune__dtype_name(v->dtype_kv),
                        attune__dtype_name(v->dtype_out));
   }
-  if (v->op == ATTUNE_OP_ATTN_STANDARD && v->dtype_q != ATTUNE_DTYPE_FP32) {
-    return attune_fail(ATTUNE_UNSUPPORTED,
-                       "dtype %s with op attn_standard: not generated yet; fp32 is",
-                       attune__dtype_name(v->dtype_q));
+  if (v->op != ATTUNE_OP_ATTN_FWD && v->dtype_q != ATTUNE_DTYPE_FP32) {
+    return attune_fail(ATTUNE_UNSUPPORTED, "dtype %s with op %s: not generated yet; fp32 is",
+                       attune__dtype_name(v->dtype_q), attune__op_name(v->op));
   }
   return ATTUNE_OK;
+}
+
+/* What attn_demo is made of; no other op has it. */
+enum { DEMO_FEATURES = ATTUNE_FEATURE_NORESCALE | ATTUNE_FEATURE_NOMAX | ATTUNE_FEATURE_FA1 };
+
+static attune_status check_demo(const attune_variant *v) {
+  uint32_t ways = v->features & DEMO_FEATURES;
+  if (v->op != ATTUNE_OP_ATTN_DEMO)
+    return !ways ? ATTUNE_OK
+                 : attune_fail(ATTUNE_UNSUPPORTED,
+                               "features norescale, nomax and fa1 are attn_demo's; %s is not made "
+                               "wrong on purpose",
+                               attune__op_name(v->op));
+  if (ways != v->features || !ways || (ways & (ways - 1)))
+    return attune_fail(ATTUNE_UNSUPPORTED, "op attn_demo has one feature: norescale, nomax or fa1");
+  if (v->mask == ATTUNE_MASK_NONE) return ATTUNE_OK;
+  return attune_fail(ATTUNE_UNSUPPORTED, "mask %s with op attn_demo: not generated yet; none is",
+                     attune__mask_name(v->mask));
 }
 
 static attune_status check_features(uint32_t features) {
@@ -83,7 +101,8 @@ attune_status attune__generated(const attune_variant *v) {
   if (status == ATTUNE_OK) status = check_dtypes(v);
   if (status == ATTUNE_OK) status = check_head_dim("head_dim_qk", v->head_dim_qk);
   if (status == ATTUNE_OK) status = check_head_dim("head_dim_v", v->head_dim_v);
-  if (status == ATTUNE_OK) status = check_features(v->features);
+  if (status == ATTUNE_OK) status = check_demo(v);
+  if (status == ATTUNE_OK) status = check_features(v->features & ~(uint32_t)DEMO_FEATURES);
   if (status == ATTUNE_OK && v->group != 1)
     return attune_fail(ATTUNE_UNSUPPORTED, "group %d: not generated yet; group 1 is", v->group);
   return status;

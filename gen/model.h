@@ -95,5 +95,8 @@ void attune__traffic_read(attune_traffic *traffic, const char *tensor, const cha
                           double row_bytes, double requested_rows, double compulsory_rows);
 void attune__traffic_write(attune_traffic *traffic, const char *tensor, const char *formula,
                            double row_bytes, double rows);
+/* The same for rows that are written several times. */
+void attune__traffic_write_again(attune_traffic *traffic, const char *tensor, const char *formula,
+                                 double row_bytes, double requested_rows, double compulsory_rows);
 
 #endif

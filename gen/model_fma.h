@@ -12,6 +12,7 @@ extern const attune_model attune__model_attn_fwd_fma;
 extern const attune_model attune__model_attn_standard_qk_fma;
 extern const attune_model attune__model_attn_standard_softmax_fma;
 extern const attune_model attune__model_attn_standard_pv_fma;
+extern const attune_model attune__model_attn_demo_fma;
 
 enum {
   FMA_LANES = 16,         /* threads across the columns of a tile */

@@ -15,10 +15,15 @@ void attune__traffic_read(attune_traffic *traffic, const char *tensor, const cha
                                     .compulsory_read = compulsory_rows * row_bytes});
 }
 
-void attune__traffic_write(attune_traffic *traffic, const char *tensor, const char *formula,
-                           double row_bytes, double rows) {
+void attune__traffic_write_again(attune_traffic *traffic, const char *tensor, const char *formula,
+                                 double row_bytes, double requested_rows, double compulsory_rows) {
   add(traffic, (attune_traffic_row){.tensor = tensor,
                                     .formula = formula,
-                                    .requested_write = rows * row_bytes,
-                                    .compulsory_write = rows * row_bytes});
+                                    .requested_write = requested_rows * row_bytes,
+                                    .compulsory_write = compulsory_rows * row_bytes});
+}
+
+void attune__traffic_write(attune_traffic *traffic, const char *tensor, const char *formula,
+                           double row_bytes, double rows) {
+  attune__traffic_write_again(traffic, tensor, formula, row_bytes, rows, rows);
 }

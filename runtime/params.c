@@ -3,7 +3,8 @@
  * Input: a variant and attune_attn_args. Output: a filled block, or the argument that is wrong,
  * what it was and what would work. Grids, workspaces and the launch itself are left to launch.c.
  *
- * The block of attn_fwd is a prefix of attn_standard's, so one function fills both. */
+ * The block of attn_fwd, which is attn_demo's too, is a prefix of attn_standard's, so one function
+ * fills both. */
 #include "launch.h"
 
 #include <inttypes.h>
@@ -16,6 +17,7 @@ _Static_assert(sizeof(attune_params_attn_fwd) == offsetof(attune_params_attn_sta
 size_t attune__param_bytes(int op) {
   switch (op) {
     case ATTUNE_OP_ATTN_FWD:
+    case ATTUNE_OP_ATTN_DEMO:
       return sizeof(attune_params_attn_fwd);
     case ATTUNE_OP_ATTN_STANDARD:
       return sizeof(attune_params_attn_standard);
@@ -29,6 +31,7 @@ typedef struct scalar_row {
 } scalar_row;
 #define P(type, name, pinnable, text) {#name, pinnable},
 static const scalar_row attn_fwd_rows[] = {ATTUNE_PARAMS_ATTN_FWD(P){NULL, 0}};
+static const scalar_row attn_demo_rows[] = {ATTUNE_PARAMS_ATTN_DEMO(P){NULL, 0}};
 static const scalar_row attn_standard_rows[] = {ATTUNE_PARAMS_ATTN_STANDARD(P){NULL, 0}};
 #undef P
 
@@ -36,6 +39,7 @@ int attune__pinnable(int op, const char *name) {
   const scalar_row *row = NULL;
   if (op == ATTUNE_OP_ATTN_FWD) row = attn_fwd_rows;
   if (op == ATTUNE_OP_ATTN_STANDARD) row = attn_standard_rows;
+  if (op == ATTUNE_OP_ATTN_DEMO) row = attn_demo_rows;
   for (; row && row->name; row++)
     if (strcmp(row->name, name) == 0) return row->pinnable;
   return 0;

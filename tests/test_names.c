@@ -310,7 +310,7 @@ static void check_axis(const char *(*name)(int), int (*parse)(const char *), int
 }
 
 START_TEST(axes_go_both_ways) {
-  check_axis(attune__op_name, attune__op_parse, 2);
+  check_axis(attune__op_name, attune__op_parse, 3);
   check_axis(attune__dtype_name, attune__dtype_parse, 3);
   check_axis(attune__mask_name, attune__mask_parse, 3);
   check_axis(attune__align_name, attune__align_parse, 2);
@@ -544,9 +544,10 @@ static void check_refused(const attune_problem *p, const char *message) {
 
 START_TEST(bad_axes_are_named) {
   check_refused(NULL, "the problem is NULL");
-  REFUSED(p.op = (attune_op)0, "attune_problem.op is 0, which is none of: attn_fwd attn_standard");
+  REFUSED(p.op = (attune_op)0,
+          "attune_problem.op is 0, which is none of: attn_fwd attn_standard attn_demo");
   REFUSED(p.op = (attune_op)99,
-          "attune_problem.op is 99, which is none of: attn_fwd attn_standard");
+          "attune_problem.op is 99, which is none of: attn_fwd attn_standard attn_demo");
   REFUSED(p.dtype_q = (attune_dtype)0,
           "attune_problem.dtype_q is 0, which is none of: fp32 fp16 bf16");
   REFUSED(p.dtype_kv = (attune_dtype)4,
