@@ -10,11 +10,12 @@
 #include "engine.h"
 
 /* The head of an operation's own struct, malloc'ed as one; the queue frees it after land, or
- * unlanded when the launch ends with a fault. */
+ * unlanded when the launch ends with a fault, so it owns no other memory. */
 typedef struct attune__pending {
   void (*land)(attune__engine *e, struct attune__pending *self);
   attune__warp *warp;     /* that issued it; the warp's `at` is set to `ins` while it lands */
   const attune__ins *ins; /* for reports */
+  uint32_t lanes;         /* that issued it */
 } attune__pending;
 
 /* Takes p. Under early landing it has landed when this returns. p NULL: a fault, no memory. */
