@@ -126,6 +126,7 @@ $(B)/attune: $(call objects,$(CLI)) $(ARCHIVES)
 	$(LINK) $(LIBS) -o $@
 $(B)/tests/%: $(B)/obj/tests/%.o $(call objects,$(TEST_LIB)) $(ARCHIVES)
 	$(LINK) $(CHECK) $(LIBS) -o $@
+$(B)/tests/test_cli: $(B)/obj/gen/cli/cli.o
 $(B)/bench/%: $(B)/obj/tests/bench/%.o $(ARCHIVES)
 	$(LINK) $(LIBS) -o $@
 $(B)/examples/%: $(B)/obj/runtime/examples/%.o $(ARCHIVES)

@@ -3,7 +3,6 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,18 +34,27 @@ static int find_option(const cli_command *command, const char *name, size_t leng
   return -1;
 }
 
-/* Takes one option at argv[*at]; accepts "--name value" and "--name=value". */
+/* What a word attaches to its option: "2" of "--jobs=2", "-j2" and "-j=2"; NULL when nothing.
+ * length: of the option's name. */
+static const char *attached(const char *word, size_t *length) {
+  *length = word[1] == '-' ? strcspn(word, "=") : 2;
+  if (!word[*length]) return NULL;
+  return word + *length + (word[*length] == '=');
+}
+
+/* Takes one option at argv[*at], whose value is attached or the next word. */
 static int take_option(cli_args *args, int argc, char **argv, int *at) {
-  const char *word = argv[*at], *equals = strchr(word, '=');
-  size_t length = equals ? (size_t)(equals - word) : strlen(word);
+  const char *word = argv[*at];
+  size_t length;
+  const char *value = attached(word, &length);
   int i = find_option(args->command, word, length);
   if (i < 0) return usage_error(args->command, "unknown option", word);
   if (args->value[i]) return usage_error(args->command, "option given twice:", word);
   if (!args->command->options[i].argument) {
-    if (equals) return usage_error(args->command, "option takes no value:", word);
+    if (value) return usage_error(args->command, "option takes no value:", word);
     args->value[i] = "";
-  } else if (equals) {
-    args->value[i] = equals + 1;
+  } else if (value) {
+    args->value[i] = value;
   } else if (++*at < argc) {
     args->value[i] = argv[*at];
   } else {
@@ -94,23 +102,12 @@ int cli_int(const cli_args *args, const char *name, int64_t low, int64_t high, i
   return 0;
 }
 
-int cli_bytes(const char *text, uint32_t *out) {
-  uint64_t value = 0, unit = 1;
-  if (!isdigit((unsigned char)*text)) return 0;
-  for (; isdigit((unsigned char)*text); text++) {
-    value = value * 10 + (uint64_t)(*text - '0');
-    if (value > UINT32_MAX) return 0;
-  }
-  while (*text == ' ') text++;
-  if (!strcmp(text, "KB"))
-    unit = 1024;
-  else if (!strcmp(text, "MB"))
-    unit = 1024 * 1024;
-  else if (*text && strcmp(text, "B"))
-    return 0;
-  if (value * unit > UINT32_MAX) return 0;
-  *out = (uint32_t)(value * unit);
-  return 1;
+int cli_bytes(const cli_args *args, const char *name, uint32_t *out) {
+  const char *text = cli_value(args, name);
+  if (!text || (attune__parse_bytes(text, out) && *out)) return 1;
+  fprintf(stderr, "attune %s: error: %s %s: wanted bytes, as 98304 or 96KB\n", args->command->name,
+          name, text);
+  return 0;
 }
 
 int cli_fail(attune_status status) {

@@ -38,10 +38,10 @@ struct cli_args {
 int cli_run(const cli_command *command, int argc, char **argv);
 /* Value of an option by name, NULL when absent. */
 const char *cli_value(const cli_args *args, const char *name);
-/* A decimal integer in [low, high]; prints the error and returns 0 when it is not. */
+/* Values of options as numbers; *out stays as it is when the option is absent. Print what is wrong
+ * and return 0 when the value is no decimal integer in [low, high], no bytes ("96KB") over 0. */
 int cli_int(const cli_args *args, const char *name, int64_t low, int64_t high, int64_t *out);
-/* "96KB", "163840", "64 KB" -> bytes; KB = 1024. */
-int cli_bytes(const char *text, uint32_t *out);
+int cli_bytes(const cli_args *args, const char *name, uint32_t *out);
 /* Prints "attune: error: ..." from a status (attune_error()) and returns the exit code for it. */
 int cli_fail(attune_status status);
 /* Prints text to stdout and frees it; returns CLI_OK, or CLI_MISSING when memory or stdout failed.

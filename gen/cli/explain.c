@@ -187,14 +187,10 @@ static attune_status explain(const attune_plan_request *request, const attune_ti
 }
 
 static int read_request(const cli_args *args, attune_plan_request *request) {
-  const char *sram = cli_value(args, "--sram");
   attune_shape *s = &request->shape;
   *s = attune__plan_shape(ATTUNE_CLASS_ANY);
-  if (sram && (!cli_bytes(sram, &request->budget) || !request->budget)) {
-    cli_fail(attune_fail(ATTUNE_INVALID, "--sram %s: wanted bytes, as 98304 or 96KB", sram));
-    return 0;
-  }
-  int ok = cli_int(args, "--seq", 1, 1 << 24, &s->len_q) &&
+  int ok = cli_bytes(args, "--sram", &request->budget) &&
+           cli_int(args, "--seq", 1, 1 << 24, &s->len_q) &&
            cli_int(args, "--batch", 1, 1 << 20, &s->batch) &&
            cli_int(args, "--heads", 1, 1 << 20, &s->heads_q);
   s->len_k = s->len_q, s->heads_kv = s->heads_q;

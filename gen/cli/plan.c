@@ -232,15 +232,14 @@ static int print_tiles(const cli_args *args, const attune_plan_request *request)
 
 static int run(const cli_args *args) {
   attune_plan_request request = {.family = 0};
-  const char *sram = cli_value(args, "--sram"), *model = cli_value(args, "--model");
+  const char *model = cli_value(args, "--model");
   attune_status status = read_variant(args, &request.variant);
   if (status == ATTUNE_OK) status = attune__generated(&request.variant);
-  if (status == ATTUNE_OK && sram && (!cli_bytes(sram, &request.budget) || !request.budget))
-    status = attune_fail(ATTUNE_INVALID, bad_value, "--sram", sram, "bytes, as 98304 or 96KB");
-  if (status == ATTUNE_OK && model && strcmp(model, "article"))
+  if (status == ATTUNE_OK && model && strcmp(model, "article") != 0)
     status = attune_fail(ATTUNE_INVALID, bad_value, "--model", model, "article");
   if (status != ATTUNE_OK) return cli_fail(status);
-  if (!read_shape(args, &request.shape)) return CLI_USAGE;
+  if (!cli_bytes(args, "--sram", &request.budget) || !read_shape(args, &request.shape))
+    return CLI_USAGE;
   request.board = attune__board(request.variant.arch);
   if (!model) return print_tiles(args, &request);
   if (!request.budget) request.budget = (uint32_t)request.board->smem_block;
