@@ -130,18 +130,23 @@ static void print_one(attune__text *out, const attune_diag *d, const char *file,
   if (d->help) attune__text_printf(out, "  help: %s\n", d->help);
 }
 
-static int by_place(const void *left, const void *right) {
-  const attune_diag *a = *(const attune_diag *const *)left, *b = *(const attune_diag *const *)right;
-  if (a->line != b->line) return a->line < b->line ? -1 : 1;
-  if (a->column != b->column) return a->column < b->column ? -1 : 1;
-  return (a > b) - (a < b); /* as they came */
+static int stands_before(const attune_diag *a, const attune_diag *b) {
+  return a->line != b->line ? a->line < b->line : a->column < b->column;
+}
+
+/* By place; those of one place stay as they came. */
+static void sort(const attune_diags *diags, const attune_diag **order) {
+  for (int i = 0; i < diags->count; i++) {
+    int at = i;
+    for (; at > 0 && stands_before(&diags->item[i], order[at - 1]); at--) order[at] = order[at - 1];
+    order[at] = &diags->item[i];
+  }
 }
 
 void attune__diags_print(const attune_diags *diags, const char *file, const char *source,
                          size_t source_bytes, attune__text *out) {
   const attune_diag *order[ATTUNE_MAX_DIAGS];
-  for (int i = 0; i < diags->count; i++) order[i] = &diags->item[i];
-  qsort(order, (size_t)diags->count, sizeof *order, by_place);
+  sort(diags, order);
   for (int i = 0; i < diags->count; i++) print_one(out, order[i], file, source, source_bytes);
   if (diags->dropped)
     attune__text_printf(out, "%s: %d more error%s, not shown\n", file, diags->dropped,

@@ -123,6 +123,16 @@ static attune_status plan_all(const attune_spec *spec, attune_job *job, planned 
   return first;
 }
 
+/* Kernels and rows of the job, whose arrays have room for them; `all` is scratch, one a request. */
+static attune_status fill_job(const attune_spec *spec, attune_job *job, planned *all,
+                              attune_diags *diags) {
+  attune_status status = plan_all(spec, job, all, diags);
+  if (status != ATTUNE_OK) return status;
+  sort_unique(job);
+  make_rows(job, all, spec->count);
+  return ATTUNE_OK;
+}
+
 /* With the line and a caret where the spec is a file that can be read. */
 static void print_diags(const attune_spec *spec, const attune_diags *diags, attune__text *errors) {
   void *source = NULL;
@@ -144,11 +154,8 @@ attune_status attune__expand(const attune_spec *spec, attune_job *out, attune__t
   if (!all || !out->kernels || !out->rows)
     status = attune_fail(ATTUNE_NO_MEMORY, "a job of %zu requests", count);
   else
-    status = plan_all(spec, out, all, &diags);
-  if (status == ATTUNE_OK) {
-    sort_unique(out);
-    make_rows(out, all, spec->count);
-  } else {
+    status = fill_job(spec, out, all, &diags);
+  if (status != ATTUNE_OK) {
     if (diags.count) {
       print_diags(spec, &diags, errors);
       attune_fail(status, "%s: %d of its requests cannot be planned; first: %s",

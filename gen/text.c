@@ -152,7 +152,7 @@ int attune__parse_bytes(const char *text, uint32_t *out) {
   const char *unit = text + digits;
   if (unit[0] == ' ' && unit[1]) unit++;
   for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
-    if (strcmp(unit, units[i].name) || value * units[i].bytes > UINT32_MAX) continue;
+    if (strcmp(unit, units[i].name) != 0 || value * units[i].bytes > UINT32_MAX) continue;
     *out = (uint32_t)(value * units[i].bytes);
     return 1;
   }

@@ -231,7 +231,7 @@ static void on_event(builder *b, const yaml_event_t *event) {
       break;
     case YAML_SEQUENCE_END_EVENT:
     case YAML_MAPPING_END_EVENT:
-      b->depth--;
+      if (b->depth > 0) b->depth--;
       break;
     default:
       break;

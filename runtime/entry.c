@@ -152,11 +152,12 @@ attune_status attune__entry_write(const attune_entry *entry, void **out, size_t 
   if (!status) {
     fill_head(entry, payloads, &head);
     bytes = calloc(1, (size_t)head.file_bytes);
-    if (!bytes) status = attune_fail(ATTUNE_NO_MEMORY, "no memory for the entry %s", entry->name);
-  }
-  if (!status) {
-    lay_out(&head, payloads, bytes);
-    status = check_written(bytes, (size_t)head.file_bytes);
+    if (bytes) {
+      lay_out(&head, payloads, bytes);
+      status = check_written(bytes, (size_t)head.file_bytes);
+    } else {
+      status = attune_fail(ATTUNE_NO_MEMORY, "no memory for the entry %s", entry->name);
+    }
   }
   free_stored(payloads);
   if (status) {

@@ -635,14 +635,16 @@ END_TEST
 
 /* ---- errors -------------------------------------------------------------------------------- */
 
+enum { SHORT_TEXT = 64 };
+
 static void *error_of_a_new_thread(void *out) {
-  strcpy(out, attune_error());
+  snprintf(out, SHORT_TEXT, "%s", attune_error());
   attune_fail(ATTUNE_IO, "of the other thread");
   return NULL;
 }
 
 START_TEST(messages_belong_to_a_thread) {
-  char other[64] = "unset";
+  char other[SHORT_TEXT] = "unset";
   pthread_t thread;
   ck_assert_int_eq(attune_fail(ATTUNE_NO_FIT, "needs %d, has %s", 3, "two"), ATTUNE_NO_FIT);
   ck_assert_str_eq(attune_error(), "needs 3, has two");

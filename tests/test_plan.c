@@ -224,7 +224,7 @@ static void check_row(const attune_traffic *t, const char *tensor, int write, do
                       double compulsory) {
   for (int i = 0; i < t->count; i++) {
     const attune_traffic_row *row = &t->row[i];
-    if (strcmp(row->tensor, tensor)) continue;
+    if (strcmp(row->tensor, tensor) != 0) continue;
     ck_assert_double_eq(write ? row->requested_write : row->requested_read, requested);
     ck_assert_double_eq(write ? row->compulsory_write : row->compulsory_read, compulsory);
     ck_assert_double_eq(write ? row->requested_read : row->requested_write, 0);

@@ -65,7 +65,7 @@ static void parse(const char *name, attune_variant *v, attune_tile *t) {
 static void make_entry(const char *name, void **bytes, size_t *size) {
   attune_entry entry;
   memset(&entry, 0, sizeof entry);
-  strcpy(entry.name, name);
+  snprintf(entry.name, sizeof entry.name, "%s", name);
   parse(name, &entry.variant, &entry.tile);
   if (entry.variant.pins)
     ck_assert_int_eq(attune__pinset_add(&entry.pins, "window_left", 127), ATTUNE_OK);
@@ -91,7 +91,7 @@ static void make_set(attune__set *set, int turn) {
     void *bytes;
     size_t size;
     attune__set_kernel *kernel = &set->kernels[(i + turn) % KERNELS];
-    strcpy(kernel->name, kernel_names[i]);
+    snprintf(kernel->name, sizeof kernel->name, "%s", kernel_names[i]);
     make_entry(kernel_names[i], &bytes, &size);
     attune__sha256_hex(bytes, size, kernel->digest);
     free(bytes);
