@@ -30,11 +30,13 @@ enum {
 };
 
 /* The stack limit is the process's own, and no header may shadow anything: both are in the options
- * for that. The last three make ptxas tell what a kernel needs. */
+ * for that. Unused names are no fault (177): a kernel states all its constants, and a body that
+ * uses some of them. -Xptxas makes ptxas tell what a kernel needs. */
 const char *const attune__nvrtc_options[] = {"--std=c++17",
                                              "--device-as-default-execution-space",
                                              "--modify-stack-limit=false",
                                              "--no-source-include",
+                                             "--diag-suppress=177",
                                              "-Xptxas=-v",
                                              "-Xptxas=--warn-on-spills",
                                              NULL};

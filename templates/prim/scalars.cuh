@@ -2,6 +2,6 @@
 //-- pinned (then it is a constexpr of the constants block) or not.
 //@ for _, p in ipairs(params) do
 //@   if p.pinnable and not p.pinned then
-  [[maybe_unused]] const $(p.ctype) $(p.name) = params.$(p.name);
+  const $(p.ctype) $(p.name) = params.$(p.name);
 //@   end
 //@ end

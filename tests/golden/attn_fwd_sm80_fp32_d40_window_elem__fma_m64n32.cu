@@ -405,15 +405,15 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSM)
     attn_fwd_sm80_fp32_d40_window_elem__fma_m64n32(const __grid_constant__ Params params) {
   extern __shared__ __align__(16) unsigned char smem_bytes[];
   Smem &smem = *reinterpret_cast<Smem *>(smem_bytes);
-  [[maybe_unused]] const int batch = params.batch;
-  [[maybe_unused]] const int heads_q = params.heads_q;
-  [[maybe_unused]] const int heads_kv = params.heads_kv;
-  [[maybe_unused]] const int len_q = params.len_q;
-  [[maybe_unused]] const int len_k = params.len_k;
-  [[maybe_unused]] const float scale = params.scale;
-  [[maybe_unused]] const int window_left = params.window_left;
-  [[maybe_unused]] const int window_right = params.window_right;
-  [[maybe_unused]] const int bottom_right = params.bottom_right;
+  const int batch = params.batch;
+  const int heads_q = params.heads_q;
+  const int heads_kv = params.heads_kv;
+  const int len_q = params.len_q;
+  const int len_k = params.len_k;
+  const float scale = params.scale;
+  const int window_left = params.window_left;
+  const int window_right = params.window_right;
+  const int bottom_right = params.bottom_right;
 
   // Which rows, and which keys they see
   const BlockPlace place = block_place(blockIdx.x, ceil_div(len_q, kBlockM), heads_q);

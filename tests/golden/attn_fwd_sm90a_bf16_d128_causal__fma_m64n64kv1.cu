@@ -11,7 +11,7 @@
 //
 // shared memory                   offset       bytes
 //   q    float [64][132]               0      33,792  Q; 4 floats of padding a row
-//   kv   float [64][132]          33,792      33,792  K, then V, in turns
+//   kv   float [64][132]          33,792      33,792  K, then V, in turns; K's padding
 //   p    float [64][80]           67,584      20,480  P; 16 floats of padding a row
 //   total                                     88,064
 //
@@ -142,7 +142,7 @@ static_assert(sizeof(Params) == 216, "struct Params and its C twin differ");
 // Shared memory, as in the ledger above.
 struct Smem {
   alignas(16) float q[64][132];     // Q; 4 floats of padding a row
-  alignas(16) float kv[64][132];    // K, then V, in turns
+  alignas(16) float kv[64][132];    // K, then V, in turns; K's padding
   alignas(16) float p[64][80];      // P; 16 floats of padding a row
 };
 static_assert(sizeof(Smem) == kSmemBytes, "struct Smem and the ledger differ");
@@ -428,15 +428,15 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSM)
     attn_fwd_sm90a_bf16_d128_causal__fma_m64n64kv1(const __grid_constant__ Params params) {
   extern __shared__ __align__(16) unsigned char smem_bytes[];
   Smem &smem = *reinterpret_cast<Smem *>(smem_bytes);
-  [[maybe_unused]] const int batch = params.batch;
-  [[maybe_unused]] const int heads_q = params.heads_q;
-  [[maybe_unused]] const int heads_kv = params.heads_kv;
-  [[maybe_unused]] const int len_q = params.len_q;
-  [[maybe_unused]] const int len_k = params.len_k;
-  [[maybe_unused]] const float scale = params.scale;
-  [[maybe_unused]] const int window_left = params.window_left;
-  [[maybe_unused]] const int window_right = params.window_right;
-  [[maybe_unused]] const int bottom_right = params.bottom_right;
+  const int batch = params.batch;
+  const int heads_q = params.heads_q;
+  const int heads_kv = params.heads_kv;
+  const int len_q = params.len_q;
+  const int len_k = params.len_k;
+  const float scale = params.scale;
+  const int window_left = params.window_left;
+  const int window_right = params.window_right;
+  const int bottom_right = params.bottom_right;
 
   // Which rows, and which keys they see
   const BlockPlace place = block_place(blockIdx.x, ceil_div(len_q, kBlockM), heads_q);
