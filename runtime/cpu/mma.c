@@ -11,7 +11,7 @@
 #include "mma.h"
 
 #include "../variant.h"
-#include "lanes.h"
+#include "narrow.h"
 
 #include <math.h>
 
@@ -134,20 +134,6 @@ CLONES void attune__mma_unpack(attune__element e, const void *from, uint32_t chu
   for (uint32_t i = 0; i < chunks; i++)
     unpack_chunk(e, p + i * ATTUNE__CHUNK, to + (size_t)i * pitch);
 }
-/* To f16, to nearest even; NaN is 0x7fff, as tensor cores make it. */
-static uint32_t to_f16(float x) {
-  if (x != x) return 0x7fff;
-  uint32_t bits = attune__bits(x), sign = bits >> 16 & 0x8000;
-  bits &= 0x7fffffff;
-  if (bits >= 0x477ff000) return sign | 0x7c00; /* 65520: halfway to 65536 */
-  if (bits < 0x38800000) {                      /* below 2^-14: units of 2^-24 */
-    float units = attune__f32(bits) * 0x1p24f;
-    return sign | (uint32_t)(int32_t)rintf(units);
-  }
-  bits += 0xfff + (bits >> 13 & 1);
-  return sign | ((bits - 0x38000000) >> 13);
-}
-
 /* ---- fragments ---------------------------------------------------------------------------------
  *
  * Lane 4g+t holds elements 2t and 2t+1 of row g: of f32 in two registers, of f16 in one. So a block
@@ -211,7 +197,8 @@ void attune__mma_store(const attune__warp *w, const attune__ins *i, uint32_t ope
   }
   uint32_t *out = attune__r32(w, i, operand);
   for (uint32_t l = 0; l < ATTUNE__LANES; l++)
-    out[l] = to_f16(block[2 * l]) | to_f16(block[2 * l + 1]) << 16;
+    out[l] = float_to_half(attune__bits(block[2 * l])) |
+             float_to_half(attune__bits(block[2 * l + 1])) << 16;
 }
 
 /* Registers in turn: rows 0-7 and 8-15 of the first chunks, then of the second. */
@@ -264,18 +251,10 @@ static float cut(double x, int bits) {
   return (float)x; /* exact, or infinity */
 }
 
-/* To nearest even in f16, as a float. */
-static float round_f16(double x) {
-  int e;
-  frexp(x, &e);
-  double unit = power((e - 1 < -14 ? -14 : e - 1) - 10), y = rint(x / unit) * unit;
-  return fabs(y) > 65504 ? copysignf(INFINITY, (float)y) : (float)y;
-}
-
 static float finish(const attune__dot *dot, double sum) {
   if (sum != sum) return attune__f32(0x7fffffff);
   if (isinf(sum)) return (float)sum;
-  return dot->half ? round_f16(sum) : cut(sum, dot->keep);
+  return dot->half ? attune__f32(half_to_float(double_to_half(sum))) : cut(sum, dot->keep);
 }
 
 /* One step of one result: n products. ea, eb: exponents of the factors. */
