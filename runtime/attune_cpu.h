@@ -2,8 +2,8 @@
  *
  * A context on it behaves as one on a GPU: sets, lookups, attune_launch, attune_alloc and their
  * like (device pointers are host memory). It runs the PTX of entries, which `attune build` and the
- * JIT put beside the machine code. A launch runs to its end before the call returns. It says whether
- * a kernel is right and what it moves, never how fast a GPU would be.
+ * JIT put beside the machine code. A launch runs to its end before the call returns. It says
+ * whether a kernel is right and what it moves, never how fast a GPU would be.
  *
  * With checks on, a launch of a kernel with a fault fails with ATTUNE_MISMATCH; attune_error()
  * names the kernel, the template's line, the warp and lane, the tensor, and what is missing. */
