@@ -7,15 +7,15 @@ static int candidates(const attune_variant *v, attune_tile *out, int max) {
 }
 
 /* The busier of two places: the product (scores, O, the operands of a step, m and l of each row,
- * addresses), or the load of a tile (O, m and l, chunks under way; more when chunks are eight
- * elements, or come one by one). The constants are what NVRTC 13.0 needs to spill nowhere; the load
- * does with all of 255 where it would like more. */
+ * addresses), or the load of a tile (O, m and l, chunks under way; beside a large O the compiler
+ * keeps more of them when they are eight elements, or come one by one). The constants are what
+ * NVRTC 13.0 needs to spill nowhere; the load does with all of 255 where it would like more. */
 static int registers(const attune_variant *v, const attune_tile *t) {
   int rows = attune__fma_rows_per_thread(t), cols = attune__fma_cols_per_thread(t);
   int o = rows * attune__fma_padded_v(v->head_dim_v) / FMA_LANES;
-  int product = rows * cols + o + 4 * (rows + cols) + 2 * rows + 40;
-  int plain = attune__dtype_bytes(v->dtype_kv) == 4 && v->align == ATTUNE_ALIGN_16B;
-  int load = o + 2 * rows + (plain ? 104 : 112);
+  int product = rows * cols + o + 4 * (rows + cols) + 2 * rows + 40, load = o + 2 * rows + 104;
+  int single = v->align == ATTUNE_ALIGN_ELEM, eight = attune__dtype_bytes(v->dtype_kv) == 2;
+  load += (single || eight) && o > 32 ? 16 : single ? 8 : 0;
   if (load > FMA_MAX_REGISTERS) load = FMA_MAX_REGISTERS;
   return product > load ? product : load;
 }
