@@ -26,9 +26,10 @@
 #include <string.h>
 
 enum {
-  ATTUNE__BARRIERS = 16,   /* named barriers of a block, as on the GPU */
-  ATTUNE__WARPS_MAX = 64,  /* of a cluster: a mask of warps is a uint64_t */
-  ATTUNE__AGENTS_MAX = 192 /* warps, and what asynchronous work is ordered by (mbarriers) */
+  ATTUNE__BARRIERS = 16,    /* named barriers of a block, as on the GPU */
+  ATTUNE__WARPS_MAX = 64,   /* of a cluster: a mask of warps is a uint64_t */
+  ATTUNE__AGENTS_MAX = 192, /* warps, and what asynchronous work is ordered by (mbarriers) */
+  ATTUNE__CLOCK = 2 * ATTUNE__AGENTS_MAX /* length of a vector clock */
 };
 
 /* ---- launches ----------------------------------------------------------------------------------
@@ -93,7 +94,7 @@ struct attune__warp {
 typedef struct attune__barrier {
   uint32_t need, arrived; /* threads; arrived 0: idle */
   uint64_t warps;         /* that arrived, by index in the block */
-  uint32_t clock[ATTUNE__AGENTS_MAX];
+  uint32_t clock[ATTUNE__CLOCK];
 } attune__barrier;
 
 struct attune__block {
@@ -112,7 +113,7 @@ struct attune__engine {
   uint32_t blocks;
   attune__warp *warp; /* of the cluster, by agent */
   uint32_t warps, agents;
-  uint32_t *clocks; /* the warps' vector clocks, ATTUNE__AGENTS_MAX apart */
+  uint32_t *clocks; /* the warps' vector clocks, ATTUNE__CLOCK apart */
   uint64_t random;
   struct attune__async *async;
   attune_cpu_counters count; /* this thread's; without the tensors */
@@ -163,6 +164,12 @@ uint32_t attune__uniform32(attune__warp *w, const attune__ins *i, uint32_t k, ui
 uint64_t attune__uniform64(attune__warp *w, const attune__ins *i, uint32_t k, uint32_t active,
                            const char *what);
 
+/* Addresses of the lanes: operand k of kind s, or of kind g or a, with its offset. */
+void attune__shared_addresses(const attune__warp *w, const attune__ins *i, uint32_t k,
+                              uint32_t out[ATTUNE__LANES]);
+void attune__global_addresses(const attune__warp *w, const attune__ins *i, uint32_t k,
+                              uint64_t out[ATTUNE__LANES]);
+
 /* Ends the launch with a report: "kernel K, block 3, warp 2, lane 5, attn_fwd/fma.cu:118: " and the
  * text, which says what happened and what is missing. lane -1: the warp. Doesn't return. */
 _Noreturn void attune__fault(attune__warp *w, int lane, const char *format, ...)
@@ -178,16 +185,19 @@ uint32_t attune__random(attune__engine *e, uint32_t below);
 
 /* ---- clocks ------------------------------------------------------------------------------------
  *
- * What an agent did at its time t is ordered before what warp w does when w's clock[agent] >= t. A
- * warp's own time moves at every release and at every __syncwarp; a fence.proxy.async is a release
- * to nobody. Any ordering is a release into some vector and an acquire from it. */
+ * What an agent did at its time t is ordered before what warp w does when w's clock[agent] >= t.
+ * What it wrote then is seen by w's asynchronous proxy when clock[ATTUNE__AGENTS_MAX + agent] >= t,
+ * too: a fence.proxy.async lay on the way. A warp's own time moves at every release, fence and
+ * __syncwarp. Any ordering is a release into some vector and an acquire from it. */
 
 /* vector = max(vector, the warp's clock); the warp's time moves on. */
-void attune__release(attune__warp *w, uint32_t vector[]);
+void attune__release(attune__warp *w, uint32_t vector[ATTUNE__CLOCK]);
 /* The warp's clock = max(clock, vector). */
-void attune__acquire(attune__warp *w, const uint32_t vector[]);
+void attune__acquire(attune__warp *w, const uint32_t vector[ATTUNE__CLOCK]);
 /* The warp's time moves on: its lanes are ordered with each other. */
 void attune__tick(attune__warp *w);
+/* fence.proxy.async: all that the warp is ordered after is seen by the asynchronous proxy. */
+void attune__proxy_fence(attune__warp *w);
 /* A new agent for asynchronous work; a fault when there are too many. */
 uint32_t attune__agent(attune__warp *w);
 
@@ -212,9 +222,17 @@ void attune__async_free(attune__engine *e);
 /* Operations that have not landed; lands the oldest, or one at random. */
 uint32_t attune__async_pending(const attune__engine *e);
 void attune__async_land(attune__engine *e, int any);
-/* A warp exits: a fault when it leaves work that it never waited for. */
+/* A warp has returned: a fault when it leaves work that it never waited for. */
 void attune__async_exit(attune__warp *w);
 /* w->busy is not 0: a fault when the instruction uses a register that wgmma still writes. */
 void attune__async_touch(attune__warp *w, const attune__ins *ins);
+/* Every warp of the cluster has returned: lands what is still pending. */
+void attune__async_end(attune__engine *e);
+
+/* ---- report.c ----------------------------------------------------------------------------------
+ */
+
+/* No warp can run, nothing lands: e->fault says who waits where. */
+void attune__report_deadlock(attune__engine *e);
 
 #endif

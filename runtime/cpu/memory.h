@@ -68,10 +68,6 @@ void attune__smem_landed(attune__smem *m, uint32_t offset, uint32_t bytes, uint3
 void attune__smem_pin(attune__smem *m, uint32_t offset, uint32_t bytes, int change);
 /* Bytes in flight are NaN in every float format: 0xff7f.. pairs. */
 void attune__smem_poison(attune__smem *m, uint32_t offset, uint32_t bytes);
-/* A warp's fence.proxy.async: what it wrote, and what it has acquired, is seen by the async proxy
- * afterwards. */
-void attune__smem_fence(attune__warp *w);
-
 /* ld.shared and st.shared of all active lanes: `words` (1, 2, 4) 32-bit registers a lane, from
  * operand `first` on. Checks, records, counts. */
 void attune__smem_load(attune__warp *w, const attune__ins *i, uint32_t active, uint32_t first,

@@ -23,7 +23,8 @@ enum { ATTUNE__LANES = 32 };
 /* ---- addresses --------------------------------------------------------------------------------
  *
  * shared    as on the GPU: 0 .. 1023 belong to the driver, then the kernel's bytes. Bits 24 and up
- *           are the block's rank in the cluster for shared::cluster addresses (mapa), 0 in its own.
+ *           are the block's rank in the cluster plus 1 in shared::cluster addresses (mapa); 0: the
+ *           block's own.
  * param     a parameter's name stands for ATTUNE__PARAM_SPACE plus its offset in the block.
  * global    device pointers of the launch's tensors, tagged (memory.h).
  */
@@ -43,6 +44,7 @@ typedef void attune__run(attune__warp *warp, const attune__ins *ins, uint32_t ac
 typedef struct attune__operand {
   uint32_t slot;  /* bytes from the start of the register file */
   int32_t offset; /* of an address: [register + offset] */
+  uint32_t bytes; /* of a lane: 4 or 8; 0: predicate */
 } attune__operand;
 
 struct attune__ins {
@@ -78,6 +80,7 @@ typedef struct attune__opcode {
   const char *name, *operands;
   attune__run *run;
   uint32_t flags;
+  int32_t data; /* for run and accept, which find it in ins->opcode */
   /* NULL, or whether number and count of operands go together ("m64n#" with {W*}). */
   int (*accept)(int32_t number, uint32_t operands);
 } attune__opcode;
@@ -99,7 +102,9 @@ typedef struct attune__opcodes {
 extern const attune__opcodes *const attune__ptx_tables[];
 extern const size_t attune__ptx_table_count;
 extern const attune__opcodes attune__ops_int, attune__ops_float, attune__ops_convert,
-    attune__ops_memory, attune__ops_sync;
+    attune__ops_memory, attune__ops_sync, attune__ops_warp, attune__ops_atomic, attune__ops_async,
+    attune__ops_cp_async, attune__ops_mbarrier, attune__ops_bulk, attune__ops_tma,
+    attune__ops_cluster, attune__ops_mma, attune__ops_matrix, attune__ops_wgmma, attune__ops_half;
 
 /* ---- programs ----------------------------------------------------------------------------------
  */

@@ -1,0 +1,9 @@
+/* ptx_tables.c - the list of opcode tables. A new table is a file ptx_ops_*.c and a line here. */
+#include "ptx.h"
+
+const attune__opcodes *const attune__ptx_tables[] = {
+    &attune__ops_int,    &attune__ops_float, &attune__ops_convert,
+    &attune__ops_memory, &attune__ops_sync,  &attune__ops_mma,
+    &attune__ops_matrix, &attune__ops_wgmma, &attune__ops_half,
+};
+const size_t attune__ptx_table_count = sizeof attune__ptx_tables / sizeof *attune__ptx_tables;
