@@ -16,6 +16,7 @@ typedef struct attune__pending {
   attune__warp *warp;     /* that issued it; the warp's `at` is set to `ins` while it lands */
   const attune__ins *ins; /* for reports */
   uint32_t lanes;         /* that issued it */
+  int grouped;            /* lands no later than their next cp.async.bulk.wait_group */
 } attune__pending;
 
 /* Takes p. Under early landing it has landed when this returns. p NULL: a fault, no memory. */

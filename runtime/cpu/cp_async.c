@@ -19,7 +19,7 @@ static void own(attune__smem *m, uint32_t offset, uint32_t bytes, uint32_t lane)
 static void record(attune__warp *w, const attune__copies *c, uint32_t lane, int waited) {
   attune__mbarrier *b = c->tracker[lane];
   uint32_t agent = b ? b->agent : w->agent;
-  uint32_t time = b ? attune__mbarrier_stamp(b) : w->clock[w->agent];
+  uint32_t time = b ? attune__mbarrier_stamp(b, ATTUNE__GENERIC) : w->clock[w->agent];
   attune__smem_landed(c->smem, c->offset[lane], c->bytes, agent, time, ATTUNE__GENERIC);
   if (waited) w->clock[agent] = time;
   if (!b) own(c->smem, c->offset[lane], c->bytes, lane);
@@ -190,7 +190,7 @@ static void track(attune__warp *w, attune__mbarrier *b, uint32_t lanes) {
 
 static void push_arrival(attune__warp *w, attune__mbarrier *b, uint32_t lanes) {
   arrival *a = malloc(sizeof *a);
-  if (a) *a = (arrival){{land_arrival, w, w->at, lanes}, b, w->async->copy_number};
+  if (a) *a = (arrival){{land_arrival, w, w->at, lanes, 0}, b, w->async->copy_number};
   attune__async_push(w, a ? &a->head : NULL);
 }
 

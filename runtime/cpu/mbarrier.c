@@ -66,8 +66,10 @@ void attune__mbarrier_track(attune__warp *w, attune__mbarrier *b, const char *wh
   b->copied = b->phase + 1;
 }
 
-uint32_t attune__mbarrier_stamp(attune__mbarrier *b) {
-  return b->arrived[b->agent] = ++b->time;
+uint32_t attune__mbarrier_stamp(attune__mbarrier *b, attune__proxy proxy) {
+  b->arrived[b->agent] = ++b->time;
+  if (proxy == ATTUNE__ASYNC) b->arrived[ATTUNE__AGENTS_MAX + b->agent] = b->time;
+  return b->time;
 }
 
 static void end_phase(attune__engine *e, attune__mbarrier *b) {
