@@ -8,7 +8,6 @@
 #include "reference.h"
 #include "verify.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -240,11 +239,16 @@ static attune__tally_row *row_of(attune__tally *tally, const char *tensor) {
   return row;
 }
 
-static void add_formulas(attune__tally *tally, const attune_traffic *traffic, int with_lse) {
-  for (int i = 0; i < traffic->count; i++) {
-    const attune_traffic_row *from = &traffic->row[i];
+void attune__tally_formulas(const attune_variant *variant, const attune_tile *tile,
+                            const attune_shape *shape, int with_lse, attune__tally *out) {
+  attune_traffic traffic = {.count = 0};
+  const attune_model *model = attune__model(variant->op, variant->part, tile->family);
+  *out = (attune__tally){.count = 0};
+  if (model) model->traffic(variant, tile, shape, &traffic);
+  for (int i = 0; i < traffic.count; i++) {
+    const attune_traffic_row *from = &traffic.row[i];
     if (!with_lse && !strcmp(from->tensor, "LSE")) continue;
-    attune__tally_row *row = row_of(tally, counter_name(from->tensor));
+    attune__tally_row *row = row_of(out, counter_name(from->tensor));
     row->formula[ATTUNE__REQUESTED_READ] += (uint64_t)from->requested_read;
     row->formula[ATTUNE__REQUESTED_WRITE] += (uint64_t)from->requested_write;
     row->formula[ATTUNE__COMPULSORY_READ] += (uint64_t)from->compulsory_read;
@@ -268,26 +272,15 @@ static uint64_t distance(uint64_t a, uint64_t b) {
 }
 
 attune_status attune__probe_tally(attune__probe *p, int part, attune__tally *out) {
-  *out = (attune__tally){.count = 0};
-  out->counters = attune_cpu_counters_init();
-  attune_status status = attune_cpu_count(p->context, part, &out->counters);
-  if (status != ATTUNE_OK) return status;
   const attune_entry *entry = &p->entry[part];
-  const attune_model *model =
-      attune__model(entry->variant.op, entry->variant.part, entry->tile.family);
-  if (!model) return attune_fail(ATTUNE_UNSUPPORTED, "%s: no formula for its bytes", entry->name);
-  attune_traffic traffic;
-  model->traffic(&entry->variant, &entry->tile, &p->shape, &traffic);
-  add_formulas(out, &traffic, p->with_lse);
-  add_counts(out, &out->counters);
+  attune_cpu_counters counters = attune_cpu_counters_init();
+  attune_status status = attune_cpu_count(p->context, part, &counters);
+  if (status != ATTUNE_OK) return status;
+  attune__tally_formulas(&entry->variant, &entry->tile, &p->shape, p->with_lse, out);
+  out->counters = counters;
+  add_counts(out, &counters);
   for (int i = 0; i < out->count; i++)
     for (int kind = 0; kind < ATTUNE__TALLY_COUNTS; kind++)
       out->difference += distance(out->row[i].formula[kind], out->row[i].counted[kind]);
   return ATTUNE_OK;
-}
-
-uint64_t attune__tally_counted(const attune__tally *tally, int kind) {
-  uint64_t sum = 0;
-  for (int i = 0; i < tally->count; i++) sum += tally->row[i].counted[kind];
-  return sum;
 }

@@ -63,9 +63,10 @@ typedef struct attune__tally {
   uint64_t difference; /* sum of |counted - formula| over all */
   attune_cpu_counters counters;
 } attune__tally;
+/* The formulas alone, with `counted` left 0. */
+void attune__tally_formulas(const attune_variant *variant, const attune_tile *tile,
+                            const attune_shape *shape, int with_lse, attune__tally *out);
 /* Of one part of the last run. */
 attune_status attune__probe_tally(attune__probe *probe, int part, attune__tally *out);
-/* Sum of one kind of bytes over the tensors. */
-uint64_t attune__tally_counted(const attune__tally *tally, int kind);
 
 #endif
