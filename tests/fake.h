@@ -24,6 +24,10 @@ typedef struct fake_log {
 /* A context on a fake device of the arch ("sm_80"); log may be NULL: no device. */
 attune_context *fake_open(const char *arch, const attune_options *options, fake_log *log);
 
+/* Parts of a device whose memory is the host's. */
+attune_status fake_copy(attune__device *device, void *to, const void *from, size_t bytes);
+attune_status fake_synchronize(attune__device *device);
+
 /* An entry of the kernel with that name, with a recipe of its op and an empty cubin. */
 attune_entry fake_entry(const char *kernel_name, const attune_pinset *pins);
 

@@ -1,292 +1,17 @@
-/* test_verify.c - verify itself: a fake device whose kernel computes on the host passes, and each
- * of a list of seeded faults is caught, at a case that shows it.
- *
- * The fake kernel is written for this test from the definition, with blocks of keys and an online
- * softmax in double; it shares nothing with the reference but number conversion. */
+/* test_verify.c - verify itself: a right kernel passes, and each of a list of seeded faults is
+ * caught, at a case that shows it (wrong_kernel.h). */
 #include "../gen/cases.h"
 #include "../gen/verify.h"
-#include "../runtime/context.h"
 #include "test.h"
+#include "wrong_kernel.h"
 
 #include <math.h>
-#include <sys/mman.h>
-
-/* ---- the fake device ---------------------------------------------------------------------------
- */
-
-typedef enum fault {
-  NO_FAULT,
-  OTHER_CORNER,
-  FORGOTTEN_MASK,
-  WINDOW_OFF_BY_ONE,
-  UNSCALED,
-  SCALE_WITHOUT_SIGN,
-  NO_RESCALE,
-  NO_MAXIMUM,
-  LSE_LOG2,
-  LSE_ROUNDED,
-  LSE_DENSE,
-  WROTE_BEHIND_O,
-  WROTE_INPUT,
-  LEFT_UNWRITTEN,
-  NAN_LEAK,
-  NONDETERMINISTIC,
-  HEADS_BY_MODULO,
-  DENSE_K,
-  IGNORED_USED,
-  EMPTY_ROW_NAN,
-  EMPTY_ROW_INF,
-  ROUNDED_P,
-  LAST_KEY_LOST,
-  OFFSET_32_BITS,
-  BEYOND_WORKSPACE,
-  LAUNCH_FAILS
-} fault;
-
-typedef struct fake {
-  attune__device base;
-  fault fault;
-  size_t memory; /* largest allocation */
-  int launches;
-} fake;
-
-struct attune__function {
-  attune_entry entry;
-};
-
-static fake *fake_of(attune__device *device) {
-  return (fake *)(void *)device;
-}
-
-static void fake_close(attune__device *device) {
-  free(device);
-}
-
-static attune_status fake_load(attune__device *device, const attune_entry *entry,
-                               attune__function **out) {
-  (void)device;
-  *out = calloc(1, sizeof **out);
-  if (!*out) return attune_fail(ATTUNE_NO_MEMORY, "no memory");
-  (*out)->entry = *entry;
-  return ATTUNE_OK;
-}
-
-static void fake_unload(attune__device *device, attune__function *function) {
-  (void)device;
-  free(function);
-}
-
-/* Small buffers exactly as large as asked for, so that ASan sees a slip; large ones without
- * backing. */
-enum { HEADER = 256, LARGE = 1 << 28 };
-
-static attune_status fake_alloc(attune__device *device, size_t bytes, void **out) {
-  char *memory;
-  if (bytes > fake_of(device)->memory)
-    return attune_fail(ATTUNE_NO_MEMORY, "the fake device has no %zu bytes", bytes);
-  if (bytes < LARGE)
-    memory = aligned_alloc(HEADER, (HEADER + bytes + HEADER - 1) / HEADER * HEADER);
-  else
-    memory = mmap(NULL, HEADER + bytes, PROT_READ | PROT_WRITE,
-                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (!memory || memory == MAP_FAILED) return attune_fail(ATTUNE_NO_MEMORY, "no host memory");
-  memcpy(memory, &bytes, sizeof bytes);
-  *out = memory + HEADER;
-  return ATTUNE_OK;
-}
-
-static void fake_free(attune__device *device, void *buffer) {
-  char *memory = (char *)buffer - HEADER;
-  size_t bytes;
-  (void)device;
-  memcpy(&bytes, memory, sizeof bytes);
-  if (bytes < LARGE)
-    free(memory);
-  else
-    munmap(memory, HEADER + bytes);
-}
-
-static attune_status fake_copy(attune__device *device, void *to, const void *from, size_t bytes) {
-  (void)device;
-  memcpy(to, from, bytes);
-  return ATTUNE_OK;
-}
-
-static attune_status fake_synchronize(attune__device *device) {
-  (void)device;
-  return ATTUNE_OK;
-}
-
-/* ---- the fake kernel ---------------------------------------------------------------------------
- */
-
-enum { MAX_DIM = 64, BLOCK_N = 16 };
-
-typedef struct kernel {
-  const attune_variant *v;
-  const attune_params_attn_fwd *p;
-  fault fault;
-} kernel;
-
-static int64_t offset_of(const kernel *k, int64_t b, int64_t sb, int64_t s, int64_t ss, int64_t h,
-                         int64_t sh) {
-  int64_t at = b * sb + s * ss + h * sh;
-  return k->fault == OFFSET_32_BITS ? at & 0x7fffffff : at;
-}
-
-static void load_row(int dtype, const void *base, int64_t at, int dim, float *out) {
-  attune__from_dtype(dtype, (const char *)base + at * attune__dtype_bytes(dtype), out, (size_t)dim);
-}
-
-static int keeps(const kernel *k, int64_t i, int64_t j, int64_t used) {
-  const attune_params_attn_fwd *p = k->p;
-  int bottom_right = p->bottom_right ^ (k->fault == OTHER_CORNER);
-  int64_t diagonal = j - i - (bottom_right ? used - p->len_q : 0);
-  int left = p->window_left - (k->fault == WINDOW_OFF_BY_ONE);
-  if (k->fault == FORGOTTEN_MASK || k->v->mask == ATTUNE_MASK_NONE) return 1;
-  if (k->v->mask == ATTUNE_MASK_CAUSAL) return diagonal <= 0;
-  return (p->window_left < 0 || -diagonal <= left) &&
-         (p->window_right < 0 || diagonal <= p->window_right);
-}
-
-typedef struct state {
-  double max, sum, o[MAX_DIM];
-} state;
-
-static double score(const kernel *k, const float *q, int64_t b, int64_t h, int64_t j) {
-  const attune_params_attn_fwd *p = k->p;
-  int64_t stride = k->fault == DENSE_K ? (int64_t)p->heads_kv * k->v->head_dim_qk : p->k_stride_seq;
-  float key[MAX_DIM];
-  double s = 0;
-  load_row(k->v->dtype_kv, p->k, offset_of(k, b, p->k_stride_batch, j, stride, h, p->k_stride_head),
-           k->v->head_dim_qk, key);
-  for (int d = 0; d < k->v->head_dim_qk; d++) s += (double)q[d] * (double)key[d];
-  if (k->fault == UNSCALED) return s;
-  return s * (k->fault == SCALE_WITHOUT_SIGN ? fabs((double)p->scale) : (double)p->scale);
-}
-
-static void add_key(const kernel *k, state *st, double weight, int64_t b, int64_t h, int64_t j) {
-  const attune_params_attn_fwd *p = k->p;
-  float v[MAX_DIM];
-  if (k->fault == ROUNDED_P) weight = (double)attune__round(ATTUNE_DTYPE_BF16, (float)weight);
-  load_row(k->v->dtype_kv, p->v,
-           offset_of(k, b, p->v_stride_batch, j, p->v_stride_seq, h, p->v_stride_head),
-           k->v->head_dim_v, v);
-  st->sum += weight;
-  for (int c = 0; c < k->v->head_dim_v; c++) st->o[c] += weight * (double)v[c];
-}
-
-/* One block of keys: a new maximum, the old sums rescaled, the block's keys added. */
-static void add_block(const kernel *k, state *st, const float *q, int64_t b, int64_t h, int64_t i,
-                      int64_t j0, int64_t used) {
-  double s[BLOCK_N], max = st->max;
-  int keep[BLOCK_N], any = 0;
-  for (int n = 0; n < BLOCK_N; n++) {
-    keep[n] = j0 + n < used && keeps(k, i, j0 + n, used);
-    if (keep[n]) s[n] = score(k, q, b, h, j0 + n);
-    if (keep[n] && s[n] > max) max = s[n];
-    any |= keep[n];
-  }
-  if (!any && k->fault != NAN_LEAK) return;
-  if (k->fault == NO_MAXIMUM) max = 0;
-  double old = st->max == max || isinf(st->max) ? 1 : exp(st->max - max);
-  st->sum *= old;
-  for (int c = 0; c < k->v->head_dim_v; c++) st->o[c] *= k->fault == NO_RESCALE ? 1 : old;
-  st->max = max;
-  for (int n = 0; n < BLOCK_N; n++)
-    if (keep[n])
-      add_key(k, st, exp(s[n] - max), b, h, j0 + n);
-    else if (k->fault == NAN_LEAK && j0 + n < k->p->len_k)
-      add_key(k, st, 0, b, h, j0 + n);
-}
-
-static void store_row(const kernel *k, const state *st, int64_t b, int64_t h, int64_t i) {
-  const attune_params_attn_fwd *p = k->p;
-  float o[MAX_DIM];
-  int last = b == p->batch - 1 && h == p->heads_q - 1 && i == p->len_q - 1;
-  int dim = k->v->head_dim_v, bytes = attune__dtype_bytes(k->v->dtype_out);
-  int64_t at = offset_of(k, b, p->o_stride_batch, i, p->o_stride_seq, h, p->o_stride_head);
-  double empty = k->fault == EMPTY_ROW_NAN ? (double)NAN : 0;
-  for (int c = 0; c < dim; c++) o[c] = (float)(st->sum > 0 ? st->o[c] / st->sum : empty);
-  if (isnan(st->sum)) o[0] = NAN;
-  if (last && k->fault == LEFT_UNWRITTEN) dim--;
-  attune__to_dtype(k->v->dtype_out, o, (char *)p->o + at * bytes, (size_t)dim);
-  if (last && k->fault == WROTE_BEHIND_O)
-    attune__to_dtype(k->v->dtype_out, o, (char *)p->o + (at + dim) * bytes, 1);
-}
-
-static void store_lse(const kernel *k, const state *st, int64_t b, int64_t h, int64_t i) {
-  const attune_params_attn_fwd *p = k->p;
-  if (!p->lse) return;
-  int64_t at = offset_of(k, b, p->lse_stride_batch, i, p->lse_stride_seq, h, p->lse_stride_head);
-  double lse = st->sum > 0 ? st->max + log(st->sum) : -INFINITY;
-  if (k->fault == LSE_LOG2) lse *= 1.4426950408889634;
-  if (k->fault == LSE_ROUNDED) lse = (double)attune__round(ATTUNE_DTYPE_BF16, (float)lse);
-  if (k->fault == LSE_DENSE) at = (b * p->heads_q + h) * p->len_q + i;
-  if (k->fault == EMPTY_ROW_INF && !(st->sum > 0)) lse = INFINITY;
-  p->lse[at] = (float)lse;
-}
-
-static void row(const kernel *k, int64_t b, int64_t h, int64_t i) {
-  const attune_params_attn_fwd *p = k->p;
-  int64_t kv = k->fault == HEADS_BY_MODULO ? h % p->heads_kv : h / (p->heads_q / p->heads_kv);
-  int64_t used = p->seqused_k && k->fault != IGNORED_USED ? p->seqused_k[b] : p->len_k;
-  state st = {.max = -INFINITY};
-  float q[MAX_DIM];
-  if (k->fault == LAST_KEY_LOST && used % BLOCK_N == 1) used--;
-  load_row(k->v->dtype_q, p->q,
-           offset_of(k, b, p->q_stride_batch, i, p->q_stride_seq, h, p->q_stride_head),
-           k->v->head_dim_qk, q);
-  for (int64_t j = 0; j < used; j += BLOCK_N) add_block(k, &st, q, b, kv, i, j, used);
-  store_row(k, &st, b, h, i);
-  store_lse(k, &st, b, h, i);
-}
-
-/* Faults that damage memory as a whole. */
-static void spoil(const kernel *k, int launches) {
-  const attune_params_attn_standard *p = (const void *)k->p;
-  unsigned char *o = p->o;
-  if (k->fault == WROTE_INPUT && p->len_k) ((unsigned char *)(uintptr_t)p->k)[0] ^= 1;
-  if (k->fault == NONDETERMINISTIC && launches % 2 == 0) o[0] ^= 1;
-  if (k->fault == BEYOND_WORKSPACE && p->scores) {
-    int64_t rows = (int64_t)p->batch * p->heads_q * p->len_q;
-    ((float *)p->scores)[rows * p->scores_pitch] = 0;
-  }
-}
-
-static attune_status fake_launch(attune__device *device, attune__function *function,
-                                 const attune__launch_config *config, const void *params,
-                                 size_t param_bytes, void *stream) {
-  fake *f = fake_of(device);
-  const attune_variant *v = &function->entry.variant;
-  kernel k = {.v = v, .p = params, .fault = f->fault};
-  (void)config, (void)stream;
-  ck_assert_uint_eq(param_bytes, attune__param_bytes(v->op));
-  if (k.fault == LAUNCH_FAILS) return attune_fail(ATTUNE_DRIVER, "an illegal address");
-  if (v->part != attune__op_parts(v->op) - 1) return ATTUNE_OK; /* the last part does it all */
-  for (int64_t b = 0; b < k.p->batch; b++)
-    for (int64_t h = 0; h < k.p->heads_q; h++)
-      for (int64_t i = 0; i < k.p->len_q; i++) row(&k, b, h, i);
-  spoil(&k, f->launches++);
-  return ATTUNE_OK;
-}
-
-static const attune__device_ops fake_ops = {.name = "fake",
-                                            .close = fake_close,
-                                            .load = fake_load,
-                                            .unload = fake_unload,
-                                            .launch = fake_launch,
-                                            .alloc = fake_alloc,
-                                            .free = fake_free,
-                                            .upload = fake_copy,
-                                            .download = fake_copy,
-                                            .synchronize = fake_synchronize};
 
 /* ---- a program on it ---------------------------------------------------------------------------
  */
 
 typedef struct rig {
-  fake *device;
+  wrong_device *device;
   attune_context *context;
   attune_program *program;
   attune_variant variant;
@@ -311,7 +36,7 @@ static void make_entry(const attune_variant *v, int part, const attune_pinset *p
                        size_t *size) {
   attune_entry entry = {.variant = *v};
   entry.variant.part = (uint8_t)part;
-  entry.tile = (attune_tile){.block_m = 16, .block_n = BLOCK_N, .stages = 1, .warps = 4};
+  entry.tile = (attune_tile){.block_m = 16, .block_n = WRONG_BLOCK_N, .stages = 1, .warps = 4};
   entry.tile.family = ATTUNE_FAMILY_FMA;
   if (pins) entry.pins = *pins;
   entry.recipe = (attune_recipe){.abi = ATTUNE_ABI,
@@ -319,7 +44,7 @@ static void make_entry(const attune_variant *v, int part, const attune_pinset *p
                                  .threads = 128,
                                  .grid = ATTUNE_GRID_Q_TILES,
                                  .block_m = 16,
-                                 .block_n = BLOCK_N,
+                                 .block_n = WRONG_BLOCK_N,
                                  .cluster = 1};
   if (v->op == ATTUNE_OP_ATTN_STANDARD) entry.recipe.workspace = ATTUNE_WORKSPACE_SCORES;
   attune__kernel_name(&entry.variant, &entry.tile, entry.name);
@@ -331,11 +56,7 @@ static rig rig_open(attune_variant v, const attune_pinset *pins, fault what) {
   int parts = attune__op_parts(v.op);
   void *bytes[ATTUNE_MAX_PARTS];
   size_t sizes[ATTUNE_MAX_PARTS];
-  r.device = calloc(1, sizeof *r.device);
-  ck_assert_ptr_nonnull(r.device);
-  r.device->base.ops = &fake_ops;
-  r.device->base.facts = (attune__device_facts){.arch = v.arch, .sm_count = 4};
-  r.device->fault = what, r.device->memory = 1 << 26;
+  r.device = wrong_device_make(v.arch, what);
   ck_assert_int_eq(attune__open_with(&r.device->base, v.arch, NULL, &r.context), ATTUNE_OK);
   for (int i = 0; i < parts; i++) make_entry(&v, i, pins, &bytes[i], &sizes[i]);
   attune_status status = attune__verify_open(r.context, &v, pins, (const void *const *)bytes, sizes,
@@ -387,7 +108,7 @@ START_TEST(right_kernels_pass) {
   for (int mask = ATTUNE_MASK_NONE; mask <= ATTUNE_MASK_WINDOW; mask++)
     for (int dtype = ATTUNE_DTYPE_FP32; dtype <= ATTUNE_DTYPE_BF16; dtype++) {
       rig r = rig_open(variant_of(ATTUNE_OP_ATTN_FWD, dtype, 16, mask), NULL, NO_FAULT);
-      expect_pass(&r, 3); /* the fake device has not the memory for far offsets */
+      expect_pass(&r, 3); /* the device has not the memory for far offsets */
     }
 }
 END_TEST

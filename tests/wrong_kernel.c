@@ -1,0 +1,240 @@
+/* wrong_kernel.c - the device and the kernel of wrong_kernel.h. Each fault is one place in it. */
+#include "wrong_kernel.h"
+
+#include "../gen/reference.h"
+#include "fake.h"
+#include "test.h"
+
+#include <math.h>
+#include <sys/mman.h>
+
+/* ---- the device ------------------------------------------------------------------------------ */
+
+struct attune__function {
+  attune_entry entry;
+};
+
+static wrong_device *wrong(attune__device *device) {
+  return (wrong_device *)(void *)device;
+}
+
+static void close_device(attune__device *device) {
+  free(device);
+}
+
+static attune_status load_kernel(attune__device *device, const attune_entry *entry,
+                                 attune__function **out) {
+  (void)device;
+  *out = calloc(1, sizeof **out);
+  if (!*out) return attune_fail(ATTUNE_NO_MEMORY, "no memory");
+  (*out)->entry = *entry;
+  return ATTUNE_OK;
+}
+
+static void unload_kernel(attune__device *device, attune__function *function) {
+  (void)device;
+  free(function);
+}
+
+/* Small buffers exactly as large as asked for, so that ASan sees a slip; large ones without
+ * backing. */
+enum { HEADER = 256, LARGE = 1 << 28 };
+
+static attune_status allocate(attune__device *device, size_t bytes, void **out) {
+  char *memory;
+  if (bytes > wrong(device)->memory)
+    return attune_fail(ATTUNE_NO_MEMORY, "the device has no %zu bytes", bytes);
+  if (bytes < LARGE)
+    memory = aligned_alloc(HEADER, (HEADER + bytes + HEADER - 1) / HEADER * HEADER);
+  else
+    memory = mmap(NULL, HEADER + bytes, PROT_READ | PROT_WRITE,
+                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (!memory || memory == MAP_FAILED) return attune_fail(ATTUNE_NO_MEMORY, "no host memory");
+  memcpy(memory, &bytes, sizeof bytes);
+  *out = memory + HEADER;
+  return ATTUNE_OK;
+}
+
+static void release(attune__device *device, void *buffer) {
+  char *memory = (char *)buffer - HEADER;
+  size_t bytes;
+  (void)device;
+  memcpy(&bytes, memory, sizeof bytes);
+  if (bytes < LARGE)
+    free(memory);
+  else
+    munmap(memory, HEADER + bytes);
+}
+
+/* ---- the kernel ---------------------------------------------------------------------------- */
+
+enum { MAX_DIM = 64 };
+
+typedef struct kernel {
+  const attune_variant *v;
+  const attune_params_attn_fwd *p;
+  fault fault;
+} kernel;
+
+static int64_t offset_of(const kernel *k, int64_t b, int64_t sb, int64_t s, int64_t ss, int64_t h,
+                         int64_t sh) {
+  int64_t at = b * sb + s * ss + h * sh;
+  return k->fault == OFFSET_32_BITS ? at & 0x7fffffff : at;
+}
+
+static void load_row(int dtype, const void *base, int64_t at, int dim, float *out) {
+  attune__from_dtype(dtype, (const char *)base + at * attune__dtype_bytes(dtype), out, (size_t)dim);
+}
+
+static int keeps(const kernel *k, int64_t i, int64_t j, int64_t used) {
+  const attune_params_attn_fwd *p = k->p;
+  int bottom_right = p->bottom_right ^ (k->fault == OTHER_CORNER);
+  int64_t diagonal = j - i - (bottom_right ? used - p->len_q : 0);
+  int left = p->window_left - (k->fault == WINDOW_OFF_BY_ONE);
+  if (k->fault == FORGOTTEN_MASK || k->v->mask == ATTUNE_MASK_NONE) return 1;
+  if (k->v->mask == ATTUNE_MASK_CAUSAL) return diagonal <= 0;
+  return (p->window_left < 0 || -diagonal <= left) &&
+         (p->window_right < 0 || diagonal <= p->window_right);
+}
+
+typedef struct state {
+  double max, sum, o[MAX_DIM];
+} state;
+
+static double score(const kernel *k, const float *q, int64_t b, int64_t h, int64_t j) {
+  const attune_params_attn_fwd *p = k->p;
+  int64_t stride = k->fault == DENSE_K ? (int64_t)p->heads_kv * k->v->head_dim_qk : p->k_stride_seq;
+  float key[MAX_DIM];
+  double s = 0;
+  load_row(k->v->dtype_kv, p->k, offset_of(k, b, p->k_stride_batch, j, stride, h, p->k_stride_head),
+           k->v->head_dim_qk, key);
+  for (int d = 0; d < k->v->head_dim_qk; d++) s += (double)q[d] * (double)key[d];
+  if (k->fault == UNSCALED) return s;
+  return s * (k->fault == SCALE_WITHOUT_SIGN ? fabs((double)p->scale) : (double)p->scale);
+}
+
+static void add_key(const kernel *k, state *st, double weight, int64_t b, int64_t h, int64_t j) {
+  const attune_params_attn_fwd *p = k->p;
+  float v[MAX_DIM];
+  if (k->fault == ROUNDED_P) weight = (double)attune__round(ATTUNE_DTYPE_BF16, (float)weight);
+  load_row(k->v->dtype_kv, p->v,
+           offset_of(k, b, p->v_stride_batch, j, p->v_stride_seq, h, p->v_stride_head),
+           k->v->head_dim_v, v);
+  st->sum += weight;
+  for (int c = 0; c < k->v->head_dim_v; c++) st->o[c] += weight * (double)v[c];
+}
+
+/* One block of keys: a new maximum, the old sums rescaled, the block's keys added. */
+static void add_block(const kernel *k, state *st, const float *q, int64_t b, int64_t h, int64_t i,
+                      int64_t j0, int64_t used) {
+  double s[WRONG_BLOCK_N], max = st->max;
+  int keep[WRONG_BLOCK_N], any = 0;
+  for (int n = 0; n < WRONG_BLOCK_N; n++) {
+    keep[n] = j0 + n < used && keeps(k, i, j0 + n, used);
+    if (keep[n]) s[n] = score(k, q, b, h, j0 + n);
+    if (keep[n] && s[n] > max) max = s[n];
+    any |= keep[n];
+  }
+  if (!any && k->fault != NAN_LEAK) return;
+  if (k->fault == NO_MAXIMUM) max = 0;
+  double old = st->max == max || isinf(st->max) ? 1 : exp(st->max - max);
+  st->sum *= old;
+  for (int c = 0; c < k->v->head_dim_v; c++) st->o[c] *= k->fault == NO_RESCALE ? 1 : old;
+  st->max = max;
+  for (int n = 0; n < WRONG_BLOCK_N; n++)
+    if (keep[n])
+      add_key(k, st, exp(s[n] - max), b, h, j0 + n);
+    else if (k->fault == NAN_LEAK && j0 + n < k->p->len_k)
+      add_key(k, st, 0, b, h, j0 + n);
+}
+
+static void store_row(const kernel *k, const state *st, int64_t b, int64_t h, int64_t i) {
+  const attune_params_attn_fwd *p = k->p;
+  float o[MAX_DIM];
+  int last = b == p->batch - 1 && h == p->heads_q - 1 && i == p->len_q - 1;
+  int dim = k->v->head_dim_v, bytes = attune__dtype_bytes(k->v->dtype_out);
+  int64_t at = offset_of(k, b, p->o_stride_batch, i, p->o_stride_seq, h, p->o_stride_head);
+  double empty = k->fault == EMPTY_ROW_NAN ? (double)NAN : 0;
+  for (int c = 0; c < dim; c++) o[c] = (float)(st->sum > 0 ? st->o[c] / st->sum : empty);
+  if (isnan(st->sum)) o[0] = NAN;
+  if (last && k->fault == LEFT_UNWRITTEN) dim--;
+  attune__to_dtype(k->v->dtype_out, o, (char *)p->o + at * bytes, (size_t)dim);
+  if (last && k->fault == WROTE_BEHIND_O)
+    attune__to_dtype(k->v->dtype_out, o, (char *)p->o + (at + dim) * bytes, 1);
+}
+
+static void store_lse(const kernel *k, const state *st, int64_t b, int64_t h, int64_t i) {
+  const attune_params_attn_fwd *p = k->p;
+  if (!p->lse) return;
+  int64_t at = offset_of(k, b, p->lse_stride_batch, i, p->lse_stride_seq, h, p->lse_stride_head);
+  double lse = st->sum > 0 ? st->max + log(st->sum) : -INFINITY;
+  if (k->fault == LSE_LOG2) lse *= 1.4426950408889634;
+  if (k->fault == LSE_ROUNDED) lse = (double)attune__round(ATTUNE_DTYPE_BF16, (float)lse);
+  if (k->fault == LSE_DENSE) at = (b * p->heads_q + h) * p->len_q + i;
+  if (k->fault == EMPTY_ROW_INF && !(st->sum > 0)) lse = INFINITY;
+  p->lse[at] = (float)lse;
+}
+
+static void row(const kernel *k, int64_t b, int64_t h, int64_t i) {
+  const attune_params_attn_fwd *p = k->p;
+  int64_t kv = k->fault == HEADS_BY_MODULO ? h % p->heads_kv : h / (p->heads_q / p->heads_kv);
+  int64_t used = p->seqused_k && k->fault != IGNORED_USED ? p->seqused_k[b] : p->len_k;
+  state st = {.max = -INFINITY};
+  float q[MAX_DIM];
+  if (k->fault == LAST_KEY_LOST && used % WRONG_BLOCK_N == 1) used--;
+  load_row(k->v->dtype_q, p->q,
+           offset_of(k, b, p->q_stride_batch, i, p->q_stride_seq, h, p->q_stride_head),
+           k->v->head_dim_qk, q);
+  for (int64_t j = 0; j < used; j += WRONG_BLOCK_N) add_block(k, &st, q, b, kv, i, j, used);
+  store_row(k, &st, b, h, i);
+  store_lse(k, &st, b, h, i);
+}
+
+/* Faults that damage memory as a whole. */
+static void spoil(const kernel *k, int launches) {
+  const attune_params_attn_standard *p = (const void *)k->p;
+  unsigned char *o = p->o;
+  if (k->fault == WROTE_INPUT && p->len_k) ((unsigned char *)(uintptr_t)p->k)[0] ^= 1;
+  if (k->fault == NONDETERMINISTIC && launches % 2 == 0) o[0] ^= 1;
+  if (k->fault == BEYOND_WORKSPACE && p->scores) {
+    int64_t rows = (int64_t)p->batch * p->heads_q * p->len_q;
+    ((float *)p->scores)[rows * p->scores_pitch] = 0;
+  }
+}
+
+static attune_status launch(attune__device *device, attune__function *function,
+                            const attune__launch_config *config, const void *params,
+                            size_t param_bytes, void *stream) {
+  wrong_device *w = wrong(device);
+  const attune_variant *v = &function->entry.variant;
+  kernel k = {.v = v, .p = params, .fault = w->fault};
+  (void)config, (void)stream;
+  ck_assert_uint_eq(param_bytes, attune__param_bytes(v->op));
+  if (k.fault == LAUNCH_FAILS) return attune_fail(ATTUNE_DRIVER, "an illegal address");
+  if (v->part != attune__op_parts(v->op) - 1) return ATTUNE_OK; /* the last part does it all */
+  for (int64_t b = 0; b < k.p->batch; b++)
+    for (int64_t h = 0; h < k.p->heads_q; h++)
+      for (int64_t i = 0; i < k.p->len_q; i++) row(&k, b, h, i);
+  spoil(&k, w->launches++);
+  return ATTUNE_OK;
+}
+
+static const attune__device_ops wrong_ops = {.name = "wrong",
+                                             .close = close_device,
+                                             .load = load_kernel,
+                                             .unload = unload_kernel,
+                                             .launch = launch,
+                                             .alloc = allocate,
+                                             .free = release,
+                                             .upload = fake_copy,
+                                             .download = fake_copy,
+                                             .synchronize = fake_synchronize};
+
+wrong_device *wrong_device_make(uint32_t arch, fault what) {
+  wrong_device *w = calloc(1, sizeof *w);
+  ck_assert_ptr_nonnull(w);
+  *w = (wrong_device){.fault = what, .memory = 1 << 26};
+  w->base.ops = &wrong_ops;
+  w->base.facts = (attune__device_facts){.arch = arch, .sm_count = 4};
+  return w;
+}
