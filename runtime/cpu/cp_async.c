@@ -83,14 +83,28 @@ static attune__copies *add(attune__warp *w, const attune__ins *i) {
   return c;
 }
 
+/* Bytes that a source lacks need not exist. Its aligned pieces are accesses of their own. */
+static const unsigned char *open_source(attune__warp *w, int lane, uint64_t source, uint32_t bytes,
+                                        uint32_t taken) {
+  const unsigned char *first = NULL;
+  if (taken > bytes) attune__fault(w, lane, "cp.async: %u source bytes of %u", taken, bytes);
+  if (taken && source % bytes)
+    attune__fault(w, lane, "cp.async: the source is not aligned to %u", bytes);
+  for (uint32_t done = 0, piece = bytes; done < taken; piece /= 2) {
+    if (piece > taken - done) continue;
+    const unsigned char *p = attune__gmem_access(w, lane, source + done, piece, 0, "cp.async");
+    if (!done) first = p;
+    done += piece;
+  }
+  return first;
+}
+
 static void start_lane(attune__warp *w, attune__copies *c, uint32_t lane, uint32_t address,
                        uint64_t source, uint32_t taken) {
   attune__smem *m;
   attune__smem_at(w, (int)lane, address, c->bytes, "cp.async", &m, &c->offset[lane]);
-  if (taken > c->bytes)
-    attune__fault(w, (int)lane, "cp.async: %u source bytes of %u", taken, c->bytes);
+  c->source[lane] = open_source(w, (int)lane, source, c->bytes, taken);
   c->source_bytes[lane] = (uint8_t)taken;
-  c->source[lane] = taken ? attune__gmem_access(w, (int)lane, source, taken, 0, "cp.async") : NULL;
   if (w->engine->checks) {
     attune__smem_write(w, (int)lane, m, c->offset[lane], c->bytes, ATTUNE__GENERIC,
                        ATTUNE__CELL_IN_FLIGHT, "cp.async");

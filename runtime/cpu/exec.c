@@ -122,7 +122,6 @@ static void step_slowly(attune__warp *w, const attune__ins *i, uint32_t active) 
   if (active) {
     if (i->flags & ATTUNE__OP_WARP) check_warp(w, i, active);
     if (w->busy) attune__async_touch(w, i);
-    if (w->busy) attune__async_touch(w, i);
     i->run(w, i, active);
   }
   if (w->state != ATTUNE__WAITING || !w->retry) go(w, w->pc + 1);
