@@ -25,6 +25,8 @@ LIBS   := -lm -ldl -pthread
 CHECK  := -l:libcheck_pic.a -l:libsubunit.a -lrt
 
 RUNTIME   := $(wildcard runtime/*.c)
+CPU       := $(wildcard runtime/cpu/*.c)
+CPU       := $(wildcard runtime/cpu/*.c)
 GEN       := $(wildcard gen/*.c)
 CLI       := $(wildcard gen/cli/*.c)
 TESTS     := $(wildcard tests/test_*.c)
@@ -33,8 +35,8 @@ GPU_TESTS := $(wildcard tests/gpu/*.c)
 BENCHES   := $(wildcard tests/bench/*.c)
 EXAMPLES  := $(wildcard runtime/examples/*.c)
 TEMPLATES := $(sort $(shell find templates -type f))
-SOURCES   := $(RUNTIME) $(GEN) $(CLI) $(TESTS) $(TEST_LIB) $(GPU_TESTS) $(BENCHES) $(EXAMPLES)
-HEADERS   := $(wildcard runtime/*.h gen/*.h gen/cli/*.h tests/*.h)
+SOURCES   := $(RUNTIME) $(CPU) $(GEN) $(CLI) $(TESTS) $(TEST_LIB) $(GPU_TESTS) $(BENCHES) $(EXAMPLES)
+HEADERS   := $(wildcard runtime/*.h runtime/cpu/*.h gen/*.h gen/cli/*.h tests/*.h)
 SCRIPTS   := $(shell find .ci gen tests runtime -name '*.sh') .ci/run
 
 objects  = $(patsubst %.c,$(B)/obj/%.o,$(1))
@@ -42,7 +44,7 @@ PROGRAMS := $(patsubst tests/%.c,$(B)/tests/%,$(TESTS) $(GPU_TESTS)) \
             $(patsubst tests/bench/%.c,$(B)/bench/%,$(BENCHES)) \
             $(patsubst runtime/examples/%.c,$(B)/examples/%,$(EXAMPLES))
 TEST_PROGRAMS := $(patsubst tests/%.c,$(B)/tests/%,$(TESTS))
-ARCHIVES := $(B)/libattune_gen.a $(B)/libattune.a
+ARCHIVES := $(B)/libattune_gen.a $(B)/libattune_cpu.a $(B)/libattune.a
 
 # On a machine that got a copy of build/ but has no packages, what is there is used as it is.
 USABLE := $(shell [ -x $(B)/attune ] && ! .ci/deps.sh --check && echo yes)
@@ -76,7 +78,7 @@ lint: layers ## clang's and gcc's warnings as errors, clang-tidy, shellcheck
 	@shellcheck $(SCRIPTS)
 	@for f in $(SOURCES); do for compiler in gcc clang; do \
 	  $$compiler $(FLAGS) $(LUA_CFLAGS) -Werror -fsyntax-only $$f || exit 1; done; done
-	@g++ -Wall -Wextra -Werror -fsyntax-only -x c++ runtime/attune.h gen/jit.h
+	@g++ -Wall -Wextra -Werror -fsyntax-only -x c++ runtime/attune.h runtime/attune_cpu.h gen/jit.h
 	@printf "%s\n" $(SOURCES) | xargs -P 2 -I{} clang-tidy --quiet {} -- $(FLAGS) $(LUA_CFLAGS)
 
 layers: ## fail on an include against the direction runtime <- gen <- tests
@@ -115,6 +117,16 @@ $(B)/obj/embed.o: $(B)/embed.c | $(B)/.deps
 	$(CC) $(FLAGS) -I. -c $< -o $@
 
 $(B)/libattune.a: $(call objects,$(RUNTIME))
+	@rm -f $@
+	ar rcs $@ $^
+# The CPU device runs kernels 32 lanes at a time in plain loops, which the compiler vectorises.
+$(B)/obj/runtime/cpu/%.o: OPT := -O3 -g
+$(B)/libattune_cpu.a: $(call objects,$(CPU))
+	@rm -f $@
+	ar rcs $@ $^
+# Opcodes are loops over 32 lanes, made for the vectoriser; nothing reads the exception flags.
+$(call objects,$(CPU)): OPT := -O3 -g -fno-trapping-math
+$(B)/libattune_cpu.a: $(call objects,$(CPU))
 	@rm -f $@
 	ar rcs $@ $^
 $(B)/libattune_gen.a: $(call objects,$(GEN)) $(B)/obj/embed.o
