@@ -16,7 +16,7 @@ ifdef WERROR
 WARN += -Werror
 endif
 # No contraction: the reference's rounding points must be the same on every machine.
-FLAGS := -std=c11 -D_GNU_SOURCE $(OPT) $(WARN) -ffp-contract=off -fvisibility=hidden \
+FLAGS = -std=c11 -D_GNU_SOURCE $(OPT) $(WARN) -ffp-contract=off -fvisibility=hidden \
          -fno-strict-aliasing -pthread $(EXTRA)
 LUA_CFLAGS = $(shell pkg-config --cflags lua5.4)
 # Static, so that build/ can be copied to a GPU machine that has none of these packages.
@@ -25,7 +25,6 @@ LIBS   := -lm -ldl -pthread
 CHECK  := -l:libcheck_pic.a -l:libsubunit.a -lrt
 
 RUNTIME   := $(wildcard runtime/*.c)
-CPU       := $(wildcard runtime/cpu/*.c)
 CPU       := $(wildcard runtime/cpu/*.c)
 GEN       := $(wildcard gen/*.c)
 CLI       := $(wildcard gen/cli/*.c)
@@ -119,13 +118,8 @@ $(B)/obj/embed.o: $(B)/embed.c | $(B)/.deps
 $(B)/libattune.a: $(call objects,$(RUNTIME))
 	@rm -f $@
 	ar rcs $@ $^
-# The CPU device runs kernels 32 lanes at a time in plain loops, which the compiler vectorises.
-$(B)/obj/runtime/cpu/%.o: OPT := -O3 -g
-$(B)/libattune_cpu.a: $(call objects,$(CPU))
-	@rm -f $@
-	ar rcs $@ $^
 # Opcodes are loops over 32 lanes, made for the vectoriser; nothing reads the exception flags.
-$(call objects,$(CPU)): OPT := -O3 -g -fno-trapping-math
+$(B)/obj/runtime/cpu/%.o: OPT := -O3 -g -fno-trapping-math
 $(B)/libattune_cpu.a: $(call objects,$(CPU))
 	@rm -f $@
 	ar rcs $@ $^

@@ -50,6 +50,8 @@ enum { ATTUNE__FAULT_MAX = 2048 };
 /* Runs every block. ATTUNE_MISMATCH: a fault; the message is the report of the first block that has
  * one. counters, unless NULL, are added to (not the tensors: gmem has those). */
 attune_status attune__cpu_run(const attune__cpu_launch *launch, attune_cpu_counters *counters);
+/* sum += more, but for the tensors. */
+void attune__cpu_add(attune_cpu_counters *sum, const attune_cpu_counters *more);
 
 /* ---- warps and blocks --------------------------------------------------------------------------
  */

@@ -193,7 +193,7 @@ static void note(crew *c, attune_status status, uint32_t cluster, const char *me
   atomic_store(&c->stop, 1);
 }
 
-static void add_counters(attune_cpu_counters *sum, const attune_cpu_counters *more) {
+void attune__cpu_add(attune_cpu_counters *sum, const attune_cpu_counters *more) {
   sum->blocks += more->blocks, sum->warps += more->warps;
   sum->instructions += more->instructions;
   sum->smem_read += more->smem_read, sum->smem_write += more->smem_write;
@@ -209,7 +209,7 @@ static void run_clusters(crew *c, attune__engine *e) {
     if (run_cluster(e, cluster)) note(c, ATTUNE_MISMATCH, cluster, e->fault);
   }
   pthread_mutex_lock(&c->lock);
-  add_counters(&c->count, &e->count);
+  attune__cpu_add(&c->count, &e->count);
   attune__gmem_add(c->launch->gmem, &e->gmem);
   pthread_mutex_unlock(&c->lock);
 }
@@ -265,6 +265,6 @@ attune_status attune__cpu_run(const attune__cpu_launch *launch, attune_cpu_count
   pthread_mutex_init(&c.lock, NULL);
   run_threads(&c);
   pthread_mutex_destroy(&c.lock);
-  if (counters) add_counters(counters, &c.count);
+  if (counters) attune__cpu_add(counters, &c.count);
   return c.status ? attune_fail(c.status, "%s", c.message) : ATTUNE_OK;
 }
