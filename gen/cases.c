@@ -189,7 +189,9 @@ static void add_layouts(maker *m) {
 }
 
 static void add_used(maker *m) {
-  attune__case c = with_heads(with_lengths(m, m->big.block_m + 3, 2 * m->big.block_n + 3), 5, 4, 2);
+  const attune_shape *base = &m->base.shape;
+  attune__case c = with_heads(with_lengths(m, m->big.block_m + 3, 2 * m->big.block_n + 3), 5,
+                              base->heads_q, base->heads_kv);
   c.used = ATTUNE__USED_MIXED, c.quick = 1;
   add_corners(m, c);
   c.fill = ATTUNE__FILL_LOUD, c.quick = 0;
@@ -264,9 +266,9 @@ static maker maker_of(const attune__case_request *request, attune__case_list *li
   }
   int mask = request->variant->mask, windowed = attune__mask_has_lower(mask);
   m.masked = windowed || attune__mask_has_upper(mask);
-  m.base.shape = (attune_shape){.batch = 2,
-                                .heads_q = 4,
-                                .heads_kv = 2,
+  m.base.shape = (attune_shape){.batch = request->small ? 1 : 2,
+                                .heads_q = request->small ? 2 : 4,
+                                .heads_kv = request->small ? 1 : 2,
                                 .window_left = windowed ? 20 : -1,
                                 .window_right = windowed ? 6 : -1,
                                 .corner = ATTUNE_CORNER_TOP_LEFT};

@@ -71,6 +71,7 @@ typedef struct attune__case_request {
   attune_corner corner; /* the program's default, 0: none */
   int sm_count;
   int quick;
+  int small; /* 1: a sequence of two heads where the case does not say otherwise */
 } attune__case_request;
 
 /* ATTUNE_NO_MEMORY. free() the items. */

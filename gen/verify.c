@@ -213,7 +213,8 @@ static attune_status make_cases(const verifier *v, const attune_program_info *in
                                   .tile_count = info->kernel_count,
                                   .corner = info->corner,
                                   .sm_count = v->device->facts.sm_count,
-                                  .quick = v->options->quick};
+                                  .quick = v->options->quick,
+                                  .small = v->options->brief};
   return attune__cases_make(&request, out);
 }
 
@@ -223,6 +224,8 @@ static attune_status run_cases(verifier *v, const attune__case_list *list) {
     const attune__case *c = &list->item[i];
     if (c->fill == ATTUNE__FILL_REAL && !v->real.q)
       note_not_run(v, "real data: not found");
+    else if (v->options->brief && !c->quick)
+      note_not_run(v, "longer ones; --all runs them");
     else
       status = run_case(v, c, v->options->seed * 1000003 + (uint64_t)i);
   }

@@ -24,7 +24,9 @@ typedef struct attune_verdict {
 typedef struct attune_verify_options {
   const char *data; /* folder of the real activations, NULL: tests/data/minilm; absent: said */
   int quick;        /* 1: the few most telling cases */
-  int threads;      /* for the reference; 0: all cores */
+  int brief;   /* 1: those alone are run, and small; the others are named as not run: for the CPU
+                  device, which takes seconds where a GPU takes milliseconds */
+  int threads; /* for the reference; 0: all cores */
   uint64_t seed;
   const attune_pinset *pins; /* what the program's kernels were pinned to, NULL: nothing */
 } attune_verify_options;
