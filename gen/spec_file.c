@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* The limit, a byte order mark, and room for the character that passes the limit. */
@@ -22,25 +21,12 @@ static void refuse(attune_diags *diags, const char *what, int error) {
   attune__diag_add(diags, 1, 1, help, "%s: %s", what, text ? text : "unknown error");
 }
 
-/* Reads until the end or until the buffer is full; -1 with errno set. */
-static ssize_t read_all(int fd, char *buffer, size_t room) {
-  size_t size = 0;
-  while (size < room) {
-    ssize_t got = read(fd, buffer + size, room - size);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return -1;
-    if (got == 0) break;
-    size += (size_t)got;
-  }
-  return (ssize_t)size;
-}
-
 attune_status attune__spec_load(const char *path, char **out, size_t *size, attune_diags *diags) {
   *out = NULL;
   char *buffer = malloc(LOAD_BYTES);
   if (!buffer) return attune_fail(ATTUNE_NO_MEMORY, "no memory for %s", path);
   int fd = open(path, O_RDONLY | O_CLOEXEC);
-  ssize_t got = fd < 0 ? -1 : read_all(fd, buffer, LOAD_BYTES);
+  ssize_t got = fd < 0 ? -1 : attune__read_fully(fd, buffer, LOAD_BYTES);
   if (got < 0) {
     refuse(diags, fd < 0 ? "cannot open the spec" : "cannot read the spec", errno);
     free(buffer);

@@ -14,6 +14,8 @@
 
 #include "variant.h"
 
+#include <sys/types.h>
+
 enum { ATTUNE_ENTRY_VERSION = 1, ATTUNE_ENTRY_MAX = 64 << 20 };
 
 typedef enum attune_payload {
@@ -88,6 +90,8 @@ int attune__elf_sane(const void *elf, size_t size);
  * malloc'ed and NUL-terminated. */
 attune_status attune__file_read(const char *path, size_t max, void **out, size_t *out_bytes);
 attune_status attune__file_publish(const char *path, const void *bytes, size_t size);
+/* Reads up to size bytes, fewer at the end of the file; -1 with errno set. */
+ssize_t attune__read_fully(int fd, char *to, size_t size);
 /* mkdir -p with mode 0755 (or 0700 when private is set). */
 attune_status attune__make_folders(const char *path, int private_mode);
 /* SHA-256 as 64 lower-case hex digits and NUL. */

@@ -21,8 +21,7 @@ static attune_status fail_errno(const char *doing, const char *path) {
 
 /* ---- reading ------------------------------------------------------------------------------- */
 
-/* Reads up to size bytes, fewer at the end of the file; -1 on an error. */
-static ssize_t read_fully(int fd, char *to, size_t size) {
+ssize_t attune__read_fully(int fd, char *to, size_t size) {
   size_t done = 0;
   while (done < size) {
     ssize_t got = read(fd, to + done, size - done);
@@ -47,7 +46,7 @@ static attune_status read_open_file(int fd, const char *path, size_t max, void *
   size_t size = (size_t)info.st_size;
   char *bytes = malloc(size + 1);
   if (!bytes) return attune_fail(ATTUNE_NO_MEMORY, "no memory for %s, %zu bytes", path, size);
-  ssize_t got = read_fully(fd, bytes, size);
+  ssize_t got = attune__read_fully(fd, bytes, size);
   if (got != (ssize_t)size) {
     attune_status status =
         got < 0 ? fail_errno("cannot read", path)

@@ -143,11 +143,7 @@ static void explain_json(const attune_plan *plan, const attune_candidate *chosen
   attune__kernel_name(&plan->request.variant, &chosen->tile, name);
   attune__json_begin(json, '{');
   show_json_text(json, "name", name);
-  show_json_text(json, "board", plan->request.board->name);
-  show_json_count(json, "budget", attune__plan_budget(&plan->request));
-  attune__json_key(json, "measured");
-  attune__json_bool(json, 0);
-  show_json_shape(json, &plan->request.shape);
+  show_json_request(json, plan);
   show_json_real(json, "flops", attune__flops(&plan->request.variant, &plan->request.shape));
   attune__json_key(json, "chosen");
   show_json_candidate(json, plan, chosen);

@@ -180,11 +180,7 @@ static void tiles_json(const attune_plan *plan, attune__json *json) {
   attune__variant_name(&plan->request.variant, 1, name);
   show_json_text(json, "model", "attune");
   show_json_text(json, "variant", name);
-  show_json_text(json, "board", plan->request.board->name);
-  show_json_count(json, "budget", attune__plan_budget(&plan->request));
-  attune__json_key(json, "measured");
-  attune__json_bool(json, 0);
-  show_json_shape(json, &plan->request.shape);
+  show_json_request(json, plan);
   attune__json_key(json, "candidates");
   attune__json_begin(json, '[');
   for (int i = 0; i < plan->count; i++) show_json_candidate(json, plan, &plan->candidates[i]);

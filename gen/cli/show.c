@@ -141,6 +141,14 @@ void show_json_ledger(attune__json *json, const attune_ledger *ledger) {
   attune__json_end(json, '}');
 }
 
+void show_json_request(attune__json *json, const attune_plan *plan) {
+  show_json_text(json, "board", plan->request.board->name);
+  show_json_count(json, "budget", attune__plan_budget(&plan->request));
+  attune__json_key(json, "measured");
+  attune__json_bool(json, 0);
+  show_json_shape(json, &plan->request.shape);
+}
+
 void show_json_candidate(attune__json *json, const attune_plan *plan, const attune_candidate *c) {
   const attune_variant *v = &plan->request.variant;
   attune_traffic traffic;
