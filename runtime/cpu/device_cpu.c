@@ -29,7 +29,7 @@ struct attune__function {
 static attune_status check_entry(const cpu_device *d, const attune_entry *entry) {
   if (!entry->payload[ATTUNE_PAYLOAD_PTX].data)
     return attune_fail(ATTUNE_BAD_FILE,
-                       "%s has no PTX, which the CPU device executes: build it again with --ptx",
+                       "%s has no PTX, which the CPU device executes: build it again",
                        entry->name);
   if (entry->recipe.smem_bytes <= (uint32_t)d->base.facts.smem_block) return ATTUNE_OK;
   return attune_fail(ATTUNE_BAD_FILE,

@@ -117,7 +117,7 @@ uint64_t attune__gmem_pointer(const attune__gmem *g, uint32_t t) {
  * gets the row's offset, *dense its place in the packed tensor. 0: no row does. */
 static int locate(const entry *x, int k, uint64_t offset, uint32_t bytes, uint64_t *start,
                   uint64_t *dense) {
-  if (k == x->axes) return offset < x->row_bytes && bytes <= x->row_bytes - offset;
+  if (k == x->axes || k == AXES - 1) return offset < x->row_bytes && bytes <= x->row_bytes - offset;
   int a = x->axis[k];
   uint64_t stride = (uint64_t)x->tensor.stride[a] * x->tensor.element_bytes;
   uint64_t index = offset / stride, last = (uint64_t)x->tensor.extent[a] - 1;
