@@ -10,6 +10,8 @@
 enum {
   READ = ATTUNE__TENSOR_READ,
   OUTPUT = ATTUNE__TENSOR_OUTPUT,
+  AGAIN =
+      ATTUNE__TENSOR_READ | ATTUNE__TENSOR_WRITE | ATTUNE__TENSOR_ALL, /* fa1 comes back to it */
   PARTLY = ATTUNE__TENSOR_WRITE | ATTUNE__TENSOR_ONCE /* with unused keys, S has unused columns */
 };
 
@@ -23,6 +25,7 @@ static const uses table[] = {
     {ATTUNE_OP_ATTN_STANDARD, 0, READ, READ, 0, 0, 0, READ, OUTPUT},
     {ATTUNE_OP_ATTN_STANDARD, 1, 0, 0, 0, 0, OUTPUT, READ, READ | OUTPUT},
     {ATTUNE_OP_ATTN_STANDARD, 2, 0, 0, READ, OUTPUT, 0, READ, READ},
+    {ATTUNE_OP_ATTN_DEMO, 0, READ, READ, READ, AGAIN, AGAIN, READ, 0},
 };
 
 static void add(attune__tensors *t, size_t pointer, const attune__tensor *tensor) {
