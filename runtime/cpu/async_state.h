@@ -124,7 +124,7 @@ typedef struct attune__async {
   /* barrier.cluster: warps that arrived in this phase, phases completed */
   uint64_t cluster_arrived;
   uint32_t cluster_phase;
-  uint32_t cluster_clock[ATTUNE__AGENTS_MAX], cluster_done[ATTUNE__CLOCK];
+  uint32_t cluster_clock[ATTUNE__CLOCK], cluster_done[ATTUNE__CLOCK];
   attune__async_warp warp[ATTUNE__WARPS_MAX];
 } attune__async;
 

@@ -1,0 +1,141 @@
+// tma.cu - TMA with mbarriers and bulk groups, right and wrong. Boxes have 16 rows of 64 16-bit
+// elements, swizzled by 128 bytes.
+struct P {
+  TensorMap in, out, sums;
+  u32 *plain;
+  float *floats;
+  int tiles;
+};
+enum { kBox = 16 * 128, kCorners = 6 };
+
+DEV u32 swizzled(u32 at) { return at ^ (at >> 7 & 7) << 4; }
+DEV int corner_x(int i) { return i % 3 == 0 ? -8 : i % 3 == 1 ? 0 : 24; }
+DEV int corner_y(int i) { return i % 2 ? 10 : -3; }
+
+// Warp 0 loads, warps 1 and 2 copy eight rows each to `plain`.
+extern "C" __global__ void __launch_bounds__(96) pipeline(const __grid_constant__ P p) {
+  const u32 base = smem_base(), full = base + 2 * kBox, empty = full + 16;
+  const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  if (threadIdx.x == 0) {
+    for (int s = 0; s < 2; s++) {
+      init(full + 8 * s, 1);
+#if FAULT != 18
+      init(empty + 8 * s, 2);
+#endif
+    }
+#if FAULT != 11
+    init_fence();
+#endif
+  }
+#if FAULT != 10
+  __syncthreads();
+#endif
+  if (warp == 0) {
+    if (elect()) {
+      for (int i = 0; i < p.tiles; i++) {
+        const u32 s = i & 1, parity = i >> 1 & 1;
+#if FAULT == 20
+        wait(empty + 8 * s, parity); /*@20*/
+#elif FAULT != 14
+        wait(empty + 8 * s, parity ^ 1); /*@16*/ /*@18*/ /*@13*/
+#endif
+        expect(full + 8 * s, FAULT == 13 ? kBox + 16 : FAULT == 21 ? kBox - 16 : kBox); /*@14*/
+        load_box(base + s * kBox, &p.in, corner_x(i), corner_y(i), full + 8 * s); /*@11*/ /*@14*/ /*@19*/
+      }
+    }
+  } else {
+    for (int i = 0; i < p.tiles; i++) {
+      const u32 s = i & 1, parity = i >> 1 & 1;
+#if FAULT == 12
+      wait(full + 8 * (s ^ 1), parity); /*@12*/
+#elif FAULT == 17
+      if (i + 1 < p.tiles) wait(full + 8 * s, parity); else continue;
+#elif FAULT != 15
+      wait(full + 8 * s, parity); /*@13*/ /*@10*/ /*@21*/
+#endif
+#if FAULT == 19
+      if (lane == 0) arrive(empty + 8 * s);
+#endif
+      for (u32 r = (warp - 1) * 8; r < warp * 8; r++)
+        p.plain[(i * 16 + r) * 32 + lane] =
+            load_shared(swizzled(base + s * kBox + r * 128 + lane * 4)); /*@12*/ /*@15*/ /*@14*/ /*@19*/
+      __syncwarp();
+#if FAULT != 16 && FAULT != 19
+      if (lane == 0) arrive(empty + 8 * s); /*@18*/
+#endif
+    }
+  }
+}
+
+// Two warps write a box of row * 100 + column, TMA stores it; the tensor is smaller than the boxes.
+extern "C" __global__ void __launch_bounds__(64) store(const __grid_constant__ P p) {
+  const u32 base = smem_base(), t = threadIdx.x;
+  for (int i = 0; i < 2; i++) {
+    for (u32 r = 0; r < 8; r++) {
+      const u32 row = t / 32 * 8 + r, at = swizzled(base + row * 128 + t % 32 * 4);
+      const u32 y = i * 16 + row, x = t % 32 * 2;
+      store_shared(at, y * 100 + x | (y * 100 + x + 1) << 16); /*@2*/ /*@4*/ /*@5*/
+    }
+#if FAULT != 1
+    proxy_fence();
+#endif
+    __syncthreads();
+    if (t == 0) {
+      store_box(&p.out, 0, i * 16, base); /*@1*/ /*@3*/
+#if FAULT != 4
+      bulk_commit();
+#endif
+#if FAULT == 2
+      if (i == 1)
+#endif
+#if FAULT == 3
+      if (i == 0)
+#endif
+        bulk_wait_read();
+    }
+#if FAULT != 5
+    __syncthreads();
+#endif
+  }
+}
+
+// The same box of floats is added by four blocks, by TMA and as runs of bytes.
+extern "C" __global__ void __launch_bounds__(32) sum(const __grid_constant__ P p) {
+  const u32 base = smem_base(), t = threadIdx.x, bar = base + 1024;
+  for (u32 r = 0; r < 8; r++) store_shared(base + r * 128 + t * 4, __float_as_uint(r + t + 1.0f));
+  if (t == 0) {
+    init(bar, 1);
+    init_fence();
+  }
+  proxy_fence();
+  __syncwarp();
+  if (t == 0) {
+    add_box(&p.sums, 0, 2, base);
+    bulk_add(p.floats, base, 1024);
+    bulk_commit();
+    bulk_wait();
+    expect(bar, 512);
+    bulk_load(base, p.plain, 512, bar);
+    wait(bar, 0);
+    bulk_store(p.plain + 128 + blockIdx.x * 128, base, 512);
+    bulk_commit();
+    bulk_wait_read();
+    invalidate(bar);
+  }
+}
+
+// Registers from the producer's warpgroup to the two consumers'.
+extern "C" __global__ void __launch_bounds__(384, 1) registers(const __grid_constant__ P p) {
+  if (threadIdx.x < 128) {
+#if FAULT == 1
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
+#else
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 24;");
+#endif
+  } else {
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 240;"); /*@1*/
+  }
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+  p.plain[threadIdx.x] = threadIdx.x;
+  asm volatile("griddepcontrol.launch_dependents;");
+}
