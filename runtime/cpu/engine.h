@@ -118,8 +118,9 @@ struct attune__engine {
   uint32_t *clocks; /* the warps' vector clocks, ATTUNE__CLOCK apart */
   uint64_t random;
   struct attune__async *async;
-  attune_cpu_counters count; /* this thread's; without the tensors */
-  attune__gmem_thread gmem;  /* this thread's bytes per tensor */
+  struct attune__pattern *pattern; /* by instruction (smem_lanes.c) */
+  attune_cpu_counters count;       /* this thread's; without the tensors */
+  attune__gmem_thread gmem;        /* this thread's bytes per tensor */
   jmp_buf escape;
   char fault[ATTUNE__FAULT_MAX];
 };
@@ -208,6 +209,12 @@ uint32_t attune__agent(attune__warp *w);
 
 /* bar.sync (sync 1) and bar.arrive by the whole warp; threads 0: all of the block. */
 void attune__bar(attune__warp *w, uint32_t id, uint32_t threads, int sync);
+
+/* ---- smem_lanes.c ------------------------------------------------------------------------------
+ */
+
+enum { ATTUNE__PATTERNS = 512 };
+attune_status attune__patterns_make(attune__engine *e); /* freed with the engine */
 
 /* ---- what schedule.c asks of exec.c, and both of async.c ---------------------------------------
  */

@@ -18,7 +18,7 @@
  * when it does.) */
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) &&       \
     !defined(__SANITIZE_ADDRESS__)
-#define CLONES __attribute__((target_clones("arch=haswell", "default")))
+#define CLONES __attribute__((target_clones("arch=x86-64-v3", "default")))
 #else
 #define CLONES
 #endif

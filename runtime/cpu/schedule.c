@@ -116,7 +116,7 @@ static void engine_free(attune__engine *e) {
   for (uint32_t b = 0; e->block && b < e->blocks; b++) attune__smem_free(&e->block[b].smem);
   for (uint32_t k = 0; e->warp && k < e->warps; k++) free(e->warp[k].file);
   attune__async_free(e);
-  free(e->block), free(e->warp), free(e->clocks), free(e);
+  free(e->block), free(e->warp), free(e->clocks), free(e->pattern), free(e);
 }
 
 static attune_status make_warps(attune__engine *e) {
@@ -163,6 +163,7 @@ static attune_status engine_make(const attune__cpu_launch *launch, attune__engin
     return attune_fail(ATTUNE_NO_MEMORY, "no memory to run %s", launch->kernel);
   attune_status status = make_blocks(e);
   if (!status) status = make_warps(e);
+  if (!status) status = attune__patterns_make(e);
   return status ? status : attune__async_init(e);
 }
 

@@ -119,10 +119,10 @@ static void check_written(attune__warp *w, int lane, const attune__smem *m, uint
   const attune__cell *c = &m->cell[k];
   char name[32];
   if (w->clock[c->writer] < c->time)
-    attune__fault(w, lane,
-                  "race: %s %s byte %u of shared memory, which %s wrote, with no barrier between",
-                  what, c->state == ATTUNE__CELL_WRITTEN ? "uses" : "reads", byte_of(m, k),
-                  writer_name(w->engine, c, name));
+    attune__fault(w, lane, "race: %s %s byte %u of shared memory, which %s wrote, with no %s", what,
+                  c->state == ATTUNE__CELL_WRITTEN ? "uses" : "reads", byte_of(m, k),
+                  writer_name(w->engine, c, name),
+                  c->writer < w->engine->warps ? "barrier between" : "wait at its mbarrier");
   if (proxy == ATTUNE__ASYNC && c->proxy == ATTUNE__GENERIC && !seen_by_async(w, c))
     attune__fault(w, lane,
                   "%s uses byte %u of shared memory through the asynchronous proxy; %s wrote it "
@@ -136,26 +136,56 @@ static int fresh(const attune__warp *w, const attune__cell *c, attune__proxy pro
          c->proxy == ATTUNE__GENERIC && c->state == ATTUNE__CELL_WRITTEN;
 }
 
-static void read_cell(attune__warp *w, int lane, attune__smem *m, uint32_t k, attune__proxy proxy,
-                      const char *what) {
-  attune__cell *c = &m->cell[k];
-  uint32_t now = w->clock[w->agent];
+/* Everything but the ordinary case: written by somebody that this warp is ordered after. Returns
+ * whether the read is to be recorded. */
+static __attribute__((noinline)) int judge_read(attune__warp *w, int lane, const attune__smem *m,
+                                                uint32_t k, attune__proxy proxy, const char *what) {
+  const attune__cell *c = &m->cell[k];
   if (c->state != ATTUNE__CELL_WRITTEN) check_state(w, lane, m, k, what);
   check_written(w, lane, m, k, proxy, what);
-  if (fresh(w, c, proxy)) {
-    if (c->lane != lane)
-      attune__fault(
-          w, lane,
-          "race: %s reads byte %u of shared memory, which lane %d of the warp wrote, with "
-          "no __syncwarp between",
-          what, byte_of(m, k), c->lane);
-    return; /* not recorded: who is ordered after the write is ordered after this, too */
-  }
+  if (!fresh(w, c, proxy)) return 1;
+  if (c->lane != lane)
+    attune__fault(
+        w, lane,
+        "race: %s reads byte %u of shared memory, which lane %d of the warp wrote, with no "
+        "__syncwarp between",
+        what, byte_of(m, k), c->lane);
+  return 0; /* who is ordered after the write is ordered after this, too */
+}
+
+/* Whether a generic read of the cell is the ordinary case. */
+static inline int is_ordinary(const attune__warp *w, const attune__cell *c) {
+  return c->state == ATTUNE__CELL_WRITTEN && w->clock[c->writer] >= c->time &&
+         (c->writer != w->agent || c->time < w->clock[w->agent]);
+}
+
+static inline void read_cell(attune__warp *w, int lane, attune__smem *m, uint32_t k,
+                             attune__proxy proxy, const char *what) {
+  uint32_t now = w->clock[w->agent];
+  int ordinary = proxy == ATTUNE__GENERIC && is_ordinary(w, &m->cell[k]);
+  if (!ordinary && !judge_read(w, lane, m, k, proxy, what)) return;
   uint32_t *time = &m->read_time[(size_t)w->agent * m->cells + k];
   int8_t *reader = &m->read_lane[(size_t)w->agent * m->cells + k];
   *reader = (int8_t)(*time == now && *reader != lane ? -1 : lane);
   *time = now;
   m->readers[k] |= UINT64_C(1) << w->agent;
+}
+
+/* Four cells that one access wrote, and that the warp reads for the first time since it
+ * synchronised: at once. 0: they are not that. */
+static inline int read_four(attune__warp *w, int lane, attune__smem *m, uint32_t k) {
+  const attune__cell *c = &m->cell[k];
+  const uint32_t now = w->clock[w->agent];
+  uint32_t *time = &m->read_time[(size_t)w->agent * m->cells + k];
+  uint64_t cells[4];
+  memcpy(cells, c, sizeof cells);
+  if (((cells[0] ^ cells[1]) | (cells[0] ^ cells[2]) | (cells[0] ^ cells[3])) != 0) return 0;
+  if (time[0] == now || time[1] == now || time[2] == now || time[3] == now) return 0;
+  if (!is_ordinary(w, c)) return 0;
+  for (int n = 0; n < 4; n++) time[n] = now;
+  for (int n = 0; n < 4; n++) m->readers[k + (unsigned)n] |= UINT64_C(1) << w->agent;
+  memset(&m->read_lane[(size_t)w->agent * m->cells + k], lane, 4);
+  return 1;
 }
 
 /* The reads since the last write must all be ordered before this write. */
@@ -179,8 +209,9 @@ static void check_readers(attune__warp *w, int lane, const attune__smem *m, uint
   }
 }
 
-static void check_overwrite(attune__warp *w, int lane, const attune__smem *m, uint32_t k,
-                            attune__proxy proxy, const char *what) {
+static __attribute__((noinline)) void check_overwrite(attune__warp *w, int lane,
+                                                      const attune__smem *m, uint32_t k,
+                                                      attune__proxy proxy, const char *what) {
   const attune__cell *c = &m->cell[k];
   if (m->pins[k])
     attune__fault(w, lane,
@@ -204,13 +235,17 @@ static void check_overwrite(attune__warp *w, int lane, const attune__smem *m, ui
                   what, byte_of(m, k), c->lane);
 }
 
-static void write_cell(attune__warp *w, int lane, attune__smem *m, uint32_t k, attune__proxy proxy,
-                       attune__cell_state state, const char *what) {
-  check_overwrite(w, lane, m, k, proxy, what);
+static inline void write_cell(attune__warp *w, int lane, attune__smem *m, uint32_t k,
+                              attune__proxy proxy, attune__cell_state state, const char *what) {
+  const attune__cell *c = &m->cell[k];
+  uint32_t now = w->clock[w->agent];
+  int ordinary = c->state <= ATTUNE__CELL_WRITTEN && proxy == ATTUNE__GENERIC && !m->pins[k] &&
+                 w->clock[c->writer] >= c->time && (c->writer != w->agent || c->time < now);
+  if (!ordinary) check_overwrite(w, lane, m, k, proxy, what);
   if (m->readers[k]) check_readers(w, lane, m, k, proxy, what);
   m->readers[k] = 0;
   m->read_time[(size_t)w->agent * m->cells + k] = 0;
-  m->cell[k] = (attune__cell){.time = w->clock[w->agent],
+  m->cell[k] = (attune__cell){.time = now,
                               .writer = (uint8_t)w->agent,
                               .lane = (int8_t)lane,
                               .state = (uint8_t)state,
@@ -227,8 +262,9 @@ static uint32_t end_cell(const attune__smem *m, uint32_t offset, uint32_t bytes)
 void attune__smem_read(attune__warp *w, int lane, attune__smem *m, uint32_t offset, uint32_t bytes,
                        attune__proxy proxy, const char *what) {
   if (!m->cell) return;
-  for (uint32_t k = offset >> m->shift; k < end_cell(m, offset, bytes); k++)
-    read_cell(w, lane, m, k, proxy, what);
+  uint32_t k = offset >> m->shift, end = end_cell(m, offset, bytes);
+  while (proxy == ATTUNE__GENERIC && end - k >= 4 && read_four(w, lane, m, k)) k += 4;
+  for (; k < end; k++) read_cell(w, lane, m, k, proxy, what);
 }
 
 void attune__smem_write(attune__warp *w, int lane, attune__smem *m, uint32_t offset, uint32_t bytes,
