@@ -47,9 +47,8 @@ attune_status cpu_kernel_run(const cpu_kernel *k, const cpu_launch *launch);
 /* Runs late, early, and 20 random landings and schedules: all must be clean. check() looks at the
  * results after each. */
 void cpu_kernel_clean(const cpu_kernel *k, cpu_launch launch, void (*check)(void));
-/* Runs late, early and a few random ones: each must fail with a report that has one of the two
- * texts (more: NULL for none) and a line that is marked with the fault. */
-void cpu_kernel_faulty(const cpu_kernel *k, cpu_launch launch, int fault, const char *text,
-                       const char *more);
+/* Runs late, early and a few random ones: each must fail with a report that has one of the texts,
+ * which '|' separates, and a line that is marked with the fault. */
+void cpu_kernel_faulty(const cpu_kernel *k, cpu_launch launch, int fault, const char *texts);
 
 #endif

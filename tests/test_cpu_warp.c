@@ -138,7 +138,7 @@ START_TEST(atomics_add_up) {
   cpu_kernel_free(&k);
   k = cpu_kernel_make("warp.cu", "atomics", "sm_90a", 1);
   launch.grid = 1;
-  cpu_kernel_faulty(&k, launch, 1, "race: ", "which nothing has written");
+  cpu_kernel_faulty(&k, launch, 1, "race: |which nothing has written");
   cpu_kernel_free(&k);
 }
 END_TEST
@@ -154,7 +154,7 @@ START_TEST(wrong_lanes_are_found) {
   fill();
   for (int fault = 1; fault <= 4; fault++) {
     cpu_kernel k = cpu_kernel_make("warp.cu", "wrong_lanes", "sm_90a", fault);
-    cpu_kernel_faulty(&k, warp_launch, fault, text[fault - 1], NULL);
+    cpu_kernel_faulty(&k, warp_launch, fault, text[fault - 1]);
     cpu_kernel_free(&k);
   }
 }
