@@ -81,7 +81,7 @@ extern "C" __global__ void __launch_bounds__(64) store(const __grid_constant__ P
 #endif
     __syncthreads();
     if (t == 0) {
-      store_box(&p.out, 0, i * 16, base); /*@1*/ /*@3*/
+      store_box(&p.out, 0, i * 16, base); /*@1*/ /*@3*/ /*@5*/
 #if FAULT != 4
       bulk_commit();
 #endif
