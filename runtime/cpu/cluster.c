@@ -98,25 +98,43 @@ static void run_wait(attune__warp *w, const attune__ins *i, uint32_t active) {
 /* ---- ld, st.shared::cluster --------------------------------------------------------------------
  */
 
-static void addresses_of(attune__warp *w, const attune__ins *i, uint32_t k, uint32_t active,
-                         uint32_t address[ATTUNE__LANES]) {
-  ATTUNE__EACH_LANE(lane, active) {
-    address[lane] = attune__shared_address(w, i, k, lane);
-    attune__check_alive(w, (int)lane, rank_of(w, address[lane]), i->opcode->name);
+/* One lane's `words` registers from operand `first` on, to or from another block's memory. */
+static void access_lane(attune__warp *w, const attune__ins *i, uint32_t first, uint32_t lane,
+                        uint32_t address, int store) {
+  uint32_t words = (uint32_t)i->opcode->data, bytes = words * 4, offset;
+  attune__smem *m;
+  const char *what = i->opcode->name;
+  attune__check_alive(w, (int)lane, rank_of(w, address), what);
+  unsigned char *at = attune__smem_at(w, (int)lane, address, bytes, what, &m, &offset);
+  if (w->engine->checks && store)
+    attune__smem_write(w, (int)lane, m, offset, bytes, ATTUNE__GENERIC, ATTUNE__CELL_WRITTEN, what);
+  if (w->engine->checks && !store)
+    attune__smem_read(w, (int)lane, m, offset, bytes, ATTUNE__GENERIC, what);
+  for (uint32_t k = 0; k < words; k++) {
+    uint32_t *word = &attune__r32(w, i, first + k)[lane];
+    memcpy(store ? (void *)(at + 4 * k) : (void *)word, store ? (void *)word : (void *)(at + 4 * k),
+           4);
   }
 }
 
 /* data: registers a lane. */
+static void access(attune__warp *w, const attune__ins *i, uint32_t active, uint32_t first,
+                   uint32_t where, int store) {
+  uint32_t address[ATTUNE__LANES] = {0};
+  ATTUNE__EACH_LANE(lane, active) {
+    address[lane] = attune__shared_address(w, i, where, lane);
+    access_lane(w, i, first, lane, address[lane], store);
+  }
+  if (w->engine->checks)
+    attune__smem_count(w, active, address, 4 * (uint32_t)i->opcode->data, store);
+}
+
 static void run_load(attune__warp *w, const attune__ins *i, uint32_t active) {
-  uint32_t address[ATTUNE__LANES] = {0}, words = (uint32_t)i->opcode->data;
-  addresses_of(w, i, words, active, address);
-  attune__smem_load(w, i, active, 0, words, address);
+  access(w, i, active, 0, (uint32_t)i->opcode->data, 0);
 }
 
 static void run_store(attune__warp *w, const attune__ins *i, uint32_t active) {
-  uint32_t address[ATTUNE__LANES] = {0}, words = (uint32_t)i->opcode->data;
-  addresses_of(w, i, 0, active, address);
-  attune__smem_store(w, i, active, 1, words, address);
+  access(w, i, active, 1, 0, 1);
 }
 
 /* ---- st.async ----------------------------------------------------------------------------------

@@ -34,9 +34,9 @@ static uint32_t address_of(const attune__mbarrier *b) {
 static void check_init(attune__warp *w, int lane, const attune__mbarrier *b, const char *what) {
   if (w->agent != b->maker && w->clock[b->maker] < b->made)
     attune__fault(w, lane,
-                  "%s: mbarrier 0x%x is used with no barrier after its init by warp %u: "
-                  "__syncthreads, or a cluster barrier, is missing",
-                  what, address_of(b), b->maker);
+                  "%s: mbarrier 0x%x is used with no barrier after its init by warp %u of block "
+                  "%u: __syncthreads, or a cluster barrier, is missing",
+                  what, address_of(b), w->engine->warp[b->maker].index, b->block->index);
   if (b->block != w->block && !b->fenced)
     attune__fault(w, lane,
                   "%s: mbarrier 0x%x of another block is used, and its init had no "

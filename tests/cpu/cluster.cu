@@ -41,10 +41,8 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(64)
       if (lane < 2) peer_arrive(peer_address(empty, lane)); /*@1*/
     }
   }
-#if FAULT != 2
   cluster_arrive();
   cluster_wait();
-#endif
 }
 
 // Each thread sends a word to the peer, which also reads one there. out[rank][2][64]
@@ -57,9 +55,6 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(64)
     init_fence();
     expect(bar, 256);
   }
-#if FAULT == 3
-  __syncthreads();
-#endif
   cluster_arrive();
   cluster_wait();
   peer_store(peer_address(base + 512 + t * 4, peer), 7000 * own + t, peer_address(bar, peer));
@@ -67,9 +62,18 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(64)
   wait(bar, 0);
 #endif
   p.out[own * 128 + t] = load_shared(base + 512 + (63 - t) * 4); /*@4*/
-  p.out[own * 128 + 64 + t] = peer_load(peer_address(base + t * 4, peer)); /*@5*/
-#if FAULT != 5
+  p.out[own * 128 + 64 + t] = peer_load(peer_address(base + t * 4, peer));
   cluster_arrive();
   cluster_wait();
-#endif
+}
+
+// Nothing keeps block 1 from leaving before block 0 reads there.
+extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(64)
+    leave(const __grid_constant__ P p) {
+  const u32 base = smem_base(), t = threadIdx.x;
+  store_shared(base + t * 4, t);
+  cluster_arrive();
+  if (rank() == 1) return;
+  cluster_wait();
+  p.out[t] = peer_load(peer_address(base + t * 4, 1));
 }
