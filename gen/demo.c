@@ -137,7 +137,7 @@ static attune_status execute(const attune__demo *demo, const attune__probe_data 
 attune_status attune__demo_execute(const attune__demo *demo, const attune__probe_data *data,
                                    int lse, attune__trial_run *run, attune__page *page) {
   attune__probe_data own = {.scale = (float)(1 / sqrt(run->variant.head_dim_qk))};
-  float *q = NULL, *k = NULL, *values = NULL, *lse_out = NULL;
+  float *q = NULL, *k = NULL, *values = NULL;
   attune_status status = ATTUNE_OK;
   if (data)
     own = *data;
@@ -145,14 +145,22 @@ attune_status attune__demo_execute(const attune__demo *demo, const attune__probe
     status = attune__demo_data(&run->variant, &run->shape, &q, &k, &values);
   if (!data) own.q = q, own.k = k, own.v = values;
   if (status == ATTUNE_OK && lse) {
-    lse_out =
-        malloc((attune__probe_sizes_of(&run->variant, &run->shape).lse + 1) * sizeof *lse_out);
-    if (!lse_out) status = attune_fail(ATTUNE_NO_MEMORY, "no memory for LSE");
-    own.lse = lse_out;
+    run->lse =
+        malloc((attune__probe_sizes_of(&run->variant, &run->shape).lse + 1) * sizeof *run->lse);
+    if (!run->lse) status = attune_fail(ATTUNE_NO_MEMORY, "no memory for LSE");
+    own.lse = run->lse;
   }
   if (status == ATTUNE_OK) status = execute(demo, &own, run, page);
-  free(q), free(k), free(values), free(lse_out);
+  free(q), free(k), free(values);
   return status;
+}
+
+void attune__demo_free(attune__trial_run *run) {
+  free(run->o), free(run->lse);
+}
+
+int attune__demo_executes(const attune__demo *demo, int64_t n, int64_t longest) {
+  return n <= longest && (!demo->longest || n <= demo->longest);
 }
 
 void attune__demo_predict(attune__trial_run *run) {

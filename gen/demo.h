@@ -80,6 +80,7 @@ enum { ATTUNE__DEMOS = 9 };
 typedef struct attune__demo {
   attune_store *store;
   attune_cpu_options cpu;
+  int64_t longest; /* longer rows are by formula or left out; 0: as long as 30 seconds allow */
 } attune__demo;
 
 /* Fills the page of experiment 1 .. 9. ATTUNE_MISMATCH: a kernel failed a check. */
@@ -96,7 +97,7 @@ typedef struct attune__trial_run {
   int kernels;
   attune_shape shape;
   attune__tally tally[ATTUNE_MAX_PARTS]; /* by part */
-  float *o;                              /* free() it */
+  float *o, *lse;                        /* lse NULL: not asked for */
 } attune__trial_run;
 
 enum { ATTUNE__DEMO_DIM = 64 }; /* the article's head dim; all demos are fp32, one head */
@@ -113,6 +114,9 @@ attune_shape attune__demo_shape(int64_t n);
  * page's difference grows by what was counted beside the formula. */
 attune_status attune__demo_execute(const attune__demo *demo, const attune__probe_data *data,
                                    int lse, attune__trial_run *run, attune__page *page);
+/* Whether n keys are executed where the page takes `longest` of them. */
+int attune__demo_executes(const attune__demo *demo, int64_t n, int64_t longest);
+void attune__demo_free(attune__trial_run *run);
 /* Bytes by formula, without executing. */
 void attune__demo_predict(attune__trial_run *run);
 /* Bytes read and written, requested or compulsory, as counted or predicted: over all parts; of one

@@ -20,7 +20,7 @@ enum { WEIGHTS_MAX = 64 };
 typedef struct weights {
   int count, dim;
   float score[WEIGHTS_MAX];
-  double exact[WEIGHTS_MAX]; /* softmax in float64 */
+  double exact[WEIGHTS_MAX], lse; /* softmax in float64 */
   float q[WEIGHTS_MAX], k[WEIGHTS_MAX * WEIGHTS_MAX], v[WEIGHTS_MAX * WEIGHTS_MAX];
 } weights;
 
@@ -34,11 +34,12 @@ static void fill_weights(weights *w) {
   }
   for (int j = 0; j < w->count; j++) sum += w->exact[j] = exp((double)w->score[j] - largest);
   for (int j = 0; j < w->count; j++) w->exact[j] /= sum;
+  w->lse = largest + log(sum);
 }
 
-/* The weights as a kernel computes them, keys by 16. */
+/* The weights as a kernel computes them, keys by 16, and its LSE. */
 static attune_status run_weights(const attune__demo *demo, int op, uint32_t features,
-                                 const weights *w, float *out, attune__page *page) {
+                                 const weights *w, float *out, float *lse, attune__page *page) {
   attune__trial_run run = {.o = NULL};
   attune_tile tile = attune__demo_tile(16, 16, 2);
   attune_status status =
@@ -48,24 +49,24 @@ static attune_status run_weights(const attune__demo *demo, int op, uint32_t feat
   run.shape = attune__demo_shape(w->count);
   run.shape.len_q = 1;
   attune__probe_data data = {.q = w->q, .k = w->k, .v = w->v, .scale = 1};
-  status = attune__demo_execute(demo, &data, 0, &run, page);
-  if (status == ATTUNE_OK) memcpy(out, run.o, (size_t)w->count * sizeof *out);
-  free(run.o);
+  status = attune__demo_execute(demo, &data, 1, &run, page);
+  if (status == ATTUNE_OK) memcpy(out, run.o, (size_t)w->count * sizeof *out), *lse = run.lse[0];
+  attune__demo_free(&run);
   return status;
 }
 
-/* A row of the table: a word, the first weights, their sum, the largest error. */
+/* A row of the table: a word, the first weights, the sum of exp(score - LSE), the largest error. */
 static double add_weights_row(attune__page_table *table, const char *word,
-                              attune__row_source source, const double *value, const weights *w,
-                              int shown) {
+                              attune__row_source source, const double *value, double lse,
+                              const weights *w, int shown) {
   double cells[ATTUNE__TABLE_COLUMNS] = {0}, sum = 0, error = 0;
   for (int j = 0; j < w->count; j++) {
     double off = fabs(value[j] - w->exact[j]);
-    sum += value[j];
+    sum += exp((double)w->score[j] - lse);
     if (!(off <= error)) error = off;
   }
   for (int j = 0; j < shown; j++) cells[1 + j] = value[j];
-  cells[1 + shown] = sum, cells[2 + shown] = error;
+  cells[1 + shown] = isnan(sum) ? NAN : sum, cells[2 + shown] = error;
   int row = attune__page_add_row(table, source, cells);
   snprintf(table->cell[row][0].word, sizeof table->cell[row][0].word, "%s", word);
   return error;
@@ -74,12 +75,12 @@ static double add_weights_row(attune__page_table *table, const char *word,
 static attune_status add_kernel_row(const attune__demo *demo, const char *word, int op,
                                     uint32_t features, const weights *w, int shown,
                                     attune__page *page, attune__page_table *table, double *error) {
-  float out[WEIGHTS_MAX];
+  float out[WEIGHTS_MAX], lse = 0;
   double value[WEIGHTS_MAX];
-  attune_status status = run_weights(demo, op, features, w, out, page);
+  attune_status status = run_weights(demo, op, features, w, out, &lse, page);
   if (status != ATTUNE_OK) return status;
   for (int j = 0; j < w->count; j++) value[j] = isnan(out[j]) ? (double)NAN : (double)out[j];
-  *error = add_weights_row(table, word, ATTUNE__EXECUTED, value, w, shown);
+  *error = add_weights_row(table, word, ATTUNE__EXECUTED, value, (double)lse, w, shown);
   return ATTUNE_OK;
 }
 
@@ -93,7 +94,7 @@ attune_status attune__demo_rescale(const attune__demo *demo, attune__page *page)
       {"w2", "w2", 6},
       {"w3", "w3", 6},
       {"w4", "w4", 6},
-      {"sum", "sum", 6},
+      {"sum", "sum by LSE", 6},
       {"max_abs_error", "max abs diff", ATTUNE__CELL_SCIENTIFIC},
       {NULL, NULL, 0},
   };
@@ -109,7 +110,7 @@ attune_status attune__demo_rescale(const attune__demo *demo, attune__page *page)
                     "one row of 64 scores in four blocks of 16, V = identity, fp32. "
                     "On the CPU device:\n");
   double online = 0, broken = 0;
-  add_weights_row(table, "ordinary, float64", ATTUNE__FORMULA, w->exact, w, SHOWN);
+  add_weights_row(table, "ordinary, float64", ATTUNE__FORMULA, w->exact, w->lse, w, SHOWN);
   attune_status status =
       add_kernel_row(demo, "online", ATTUNE_OP_ATTN_FWD, 0, w, SHOWN, page, table, &online);
   if (status == ATTUNE_OK)
@@ -119,12 +120,15 @@ attune_status attune__demo_rescale(const attune__demo *demo, attune__page *page)
   free(w);
   attune__text_puts(
       &page->notes,
-      "The kernel without the rescale adds numbers that were scaled against different maxima: "
-      "every\n"
-      "check passes, nothing is thrown, the weights are wrong. The article shows the same with 32\n"
-      "scores of its own in blocks of 8 (sum 0.190131, max abs diff 6.53e-01); kernels here take\n"
-      "keys by 16 at least, and scores of their own seed. Its online softmax differs by 0.0, in\n"
-      "float64; fp32 with the GPU's exp2 differs by rounding.\n");
+      "The kernel without the rescale adds numbers scaled against different maxima: every check\n"
+      "passes, nothing is thrown, the weights are wrong. In O they even add up to 1, since O and "
+      "its\n"
+      "sum miss the same factors; a second pass over the row, exp(score - LSE), shows it. So does "
+      "the\n"
+      "article, with 32 scores of its own in blocks of 8: sum 0.190131, max abs diff 6.53e-01. "
+      "Here\n"
+      "keys come by 16 at least, and the scores are of another seed. The article's online softmax\n"
+      "differs by 0.0 in float64; fp32 and the GPU's exp2 differ by rounding.\n");
   return status;
 }
 
@@ -191,7 +195,7 @@ attune_status attune__demo_window(const attune__demo *demo, attune__page *page) 
     page->wrong |= strcmp(table->cell[0][2].word, "True") != 0;
     page->wrong |= strcmp(table->cell[1][2].word, "False") != 0;
   }
-  free(standard.o), free(exact.o), free(window.o);
+  attune__demo_free(&standard), attune__demo_free(&exact), attune__demo_free(&window);
   attune__text_puts(
       &page->notes,
       "The tiled kernel computes the same function; what differs is the order of additions. The\n"
@@ -210,7 +214,7 @@ attune_status attune__demo_overflow(const attune__demo *demo, attune__page *page
       {"w1", "w1", 6},
       {"w2", "w2", 6},
       {"w3", "w3", 6},
-      {"sum", "sum", 6},
+      {"sum", "sum by LSE", 6},
       {"max_abs_error", "max abs diff", ATTUNE__CELL_SCIENTIFIC},
       {NULL, NULL, 0},
   };
@@ -225,7 +229,7 @@ attune_status attune__demo_overflow(const attune__demo *demo, attune__page *page
   attune__text_puts(&page->subject, "one row of scores 800, 801, 802, 799, V = identity, fp32. On "
                                     "the CPU device:\n");
   double with = 0, without = 0;
-  add_weights_row(table, "ordinary, float64", ATTUNE__FORMULA, w->exact, w, SHOWN);
+  add_weights_row(table, "ordinary, float64", ATTUNE__FORMULA, w->exact, w->lse, w, SHOWN);
   attune_status status =
       add_kernel_row(demo, "with the maximum", ATTUNE_OP_ATTN_FWD, 0, w, SHOWN, page, table, &with);
   if (status == ATTUNE_OK)

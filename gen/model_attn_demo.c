@@ -69,25 +69,26 @@ static void rows_outside(const row_bytes *b, const attune_shape *s, double block
   attune__traffic_write(out, "LSE", "batch * heads_q * len_q", 4, rows);
 }
 
-/* O and LSE are written once for every tile of keys, and read again but for the first. */
+/* O and LSE are written once for every tile of keys (without keys once), and read again but for
+ * the first. */
 static void keys_outside(const row_bytes *b, const attune_shape *s, double tiles,
                          attune_traffic *out) {
-  double rows = (double)(s->batch * s->heads_q * s->len_q), once = tiles > 0 ? rows : 0;
+  double rows = (double)(s->batch * s->heads_q * s->len_q);
   double keys = (double)(s->batch * s->heads_q * s->len_k);
   double distinct = (double)(s->batch * s->heads_kv * s->len_k);
   double back = tiles > 1 ? tiles - 1 : 0, again = tiles > 1 ? rows : 0;
   attune__traffic_read(out, "Q", "batch * heads_q * len_q * tiles_n * head_dim_qk", b->q,
-                       rows * tiles, once);
+                       rows * tiles, rows);
   attune__traffic_read(out, "K", "batch * heads_q * len_k * head_dim_qk", b->k, keys, distinct);
   attune__traffic_read(out, "V", "batch * heads_q * len_k * head_dim_v", b->v, keys, distinct);
   attune__traffic_read(out, "O", "batch * heads_q * len_q * (tiles_n - 1) * head_dim_v", b->o,
                        rows * back, again);
   attune__traffic_write_again(out, "O", "batch * heads_q * len_q * tiles_n * head_dim_v", b->o,
-                              rows * tiles, once);
+                              rows * tiles, rows);
   attune__traffic_read(out, "LSE", "batch * heads_q * len_q * (tiles_n - 1)", 4, rows * back,
                        again);
   attune__traffic_write_again(out, "LSE", "batch * heads_q * len_q * tiles_n", 4, rows * tiles,
-                              once);
+                              rows);
 }
 
 static double tiles_of(int64_t length, int block) {
@@ -99,7 +100,7 @@ static void traffic(const attune_variant *v, const attune_tile *t, const attune_
   row_bytes bytes = bytes_of(v);
   *out = (attune_traffic){0};
   if (is_fa1(v))
-    keys_outside(&bytes, s, tiles_of(s->len_k, t->block_n), out);
+    keys_outside(&bytes, s, s->len_k ? tiles_of(s->len_k, t->block_n) : 1, out);
   else
     rows_outside(&bytes, s, tiles_of(s->len_q, t->block_m), out);
 }

@@ -4,7 +4,8 @@
 
 #include "cli.h"
 
-#define CLI_COMMANDS(X) X(list) X(plan) X(explain) X(emit) X(build) X(verify) X(run) X(cache)
+#define CLI_COMMANDS(X)                                                                            \
+  X(list) X(plan) X(explain) X(emit) X(build) X(verify) X(run) X(trace) X(demo) X(cache)
 
 #define X(name) extern const cli_command cli_##name##_command;
 CLI_COMMANDS(X)

@@ -11,12 +11,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 extern const cli_command cli_build_command, cli_verify_command;
 
 static const cli_option options[] = {
     {"-o", "DIR", "folder of the set; default: build/sets/run"},
     {"--arch", "A", "for this arch instead of the spec's; default with a GPU: native"},
+    {"--device", "D", "cuda or cpu; default: cuda where there is a GPU"},
     {NULL, NULL, NULL},
 };
 
@@ -119,40 +121,43 @@ static int build(const char *spec, const char *folder, const char *arch, int as_
   return cli_run(&cli_build_command, count, (char **)words);
 }
 
-static int verify(const char *folder, int as_json) {
-  const char *words[2] = {folder, "--json"};
-  return cli_run(&cli_verify_command, as_json ? 2 : 1, (char **)words);
+static int verify(const char *what, const char *device, int as_json) {
+  const char *words[4] = {what};
+  int count = 1;
+  if (device) words[count++] = "--device", words[count++] = device;
+  if (as_json) words[count++] = "--json";
+  return cli_run(&cli_verify_command, count, (char **)words);
 }
 
-/* Whether kernels can be executed; the reason is in attune_error() when not. */
-static int have_device(void) {
+static int have_gpu(void) {
   attune__device *device;
   if (attune__cuda_open(0, &device) != ATTUNE_OK) return 0;
   device->ops->close(device);
   return 1;
 }
 
+/* Not a file: a kernel's or variant's name, for verify alone. */
+static int is_name(const char *word) {
+  return access(word, F_OK) != 0 && !strchr(word, '.') && !strchr(word, '/');
+}
+
 static int run(const cli_args *args) {
   const char *folder = cli_value(args, "-o"), *arch = cli_value(args, "--arch");
-  int device = have_device();
+  const char *device = cli_value(args, "--device");
+  if (is_name(args->word[0])) return verify(args->word[0], device, args->json);
   if (!folder) folder = "build/sets/run";
-  if (device && !arch) arch = "native";
+  if (!arch && !(device && !strcmp(device, "cpu")) && have_gpu()) arch = "native";
   int rc = build(args->word[0], folder, arch, args->json);
   if (rc == CLI_OK) rc = show(folder, args->json);
-  if (rc != CLI_OK) return rc;
-  if (device) return verify(folder, args->json);
-  fprintf(stderr,
-          "\nNo NVIDIA GPU here, so nothing was executed. On a machine with one, `attune "
-          "verify %s`\nruns every kernel that it can and checks it.\n",
-          folder);
-  return CLI_OK;
+  return rc == CLI_OK ? verify(folder, device, args->json) : rc;
 }
 
 const cli_command cli_run_command = {
     .name = "run",
-    .usage = "run SPEC [-o DIR] [--arch A]",
-    .text = "Builds the set of a spec where that is needed, shows each kernel, and verifies them\n"
-            "when there is a GPU. With --json: an object a line, of build, run and verify.",
+    .usage = "run SPEC|NAME [-o DIR] [--arch A] [--device cuda|cpu]",
+    .text = "Builds the set of a spec where that is needed, shows each kernel, and verifies them,\n"
+            "without a GPU on the CPU device. A name is verified alone. With --json: an object a\n"
+            "line, of build, run and verify.",
     .options = options,
     .min_words = 1,
     .max_words = 1,

@@ -1,9 +1,11 @@
 /* verify.c - `attune verify SPEC|DIR|NAME`: runs kernels on a device and compares with float64.
  *
- * A line per program as it ends, then `verified N of M kernels on cuda`. What the device cannot run
- * is named and not counted. The checking itself is gen/verify.c's. */
+ * A line per program as it ends, then `verified N of M kernels on cuda` (or cpu). What the device
+ * cannot run is named and not counted. The checking itself is gen/verify.c's. The CPU device runs
+ * every arch; unless --all is given it runs the few most telling cases, and each line says so. */
 #include "../verify.h"
 
+#include "../../runtime/attune_cpu.h"
 #include "../../runtime/context.h"
 #include "cli.h"
 #include "show.h"
@@ -14,17 +16,21 @@
 #include <string.h>
 
 static const cli_option options[] = {
-    {"--device", "D", "cuda, the only one so far"},
+    {"--device", "D", "cuda or cpu; default: cuda where there is a GPU"},
     {"--data", "DIR", "real activations; default: tests/data/minilm"},
     {"--arch", "A", "for this arch instead of the spec's; native: the GPU here"},
     {"--quick", NULL, "the few most telling cases"},
+    {"--all", NULL, "on the CPU device: every case, which takes minutes a kernel"},
+    {"--checks", "on|off", "on the CPU device: off for speed; default on"},
     {NULL, NULL, NULL},
 };
 
 typedef struct session {
   source source;
   attune_verify_options options;
-  attune__device_facts device;
+  attune__device_facts device; /* of the GPU */
+  int on_cpu;
+  attune_cpu_options cpu;
   int counted, verified; /* kernels */
   int as_json;
   attune__json json;
@@ -54,13 +60,26 @@ static attune_status get_entries(const source *s, const source_program *p, entri
   return ATTUNE_OK;
 }
 
+static const char *device_name(const session *s) {
+  return s->on_cpu ? "cpu" : "cuda";
+}
+
+static attune_status open_context(const session *s, const attune_variant *v, attune_context **out) {
+  if (!s->on_cpu) return attune_open(NULL, out);
+  attune_cpu_options cpu = s->cpu;
+  char arch[ATTUNE_ARCH_MAX];
+  attune__arch_print(v->arch, 1, arch);
+  cpu.arch = arch;
+  return attune_cpu_open(&cpu, out);
+}
+
 /* In a context of its own: programs of one variant with different tiles do not meet. */
 static attune_status verify_entries(const session *s, const source_program *p, const entries *e,
                                     attune_verdict *out) {
   attune_context *context;
   attune_program *program;
   attune_verify_options verify_options = s->options;
-  attune_status status = attune_open(NULL, &context);
+  attune_status status = open_context(s, &p->variant, &context);
   if (status != ATTUNE_OK) return status;
   status = attune__verify_open(context, &p->variant, &e->pins, (const void *const *)e->bytes,
                                e->size, p->kernel_count, &program);
@@ -138,7 +157,7 @@ static int verify_one(session *s, const source_program *p) {
   entries e = {.pins.count = 0};
   char name[ATTUNE_NAME_MAX];
   name_program(&s->source, p, name);
-  if (!attune__arch_runs(p->variant.arch, s->device.arch))
+  if (!s->on_cpu && !attune__arch_runs(p->variant.arch, s->device.arch))
     return print_not_run(s, name, p->variant.arch);
   attune_status status = get_entries(&s->source, p, &e);
   if (status == ATTUNE_OK) status = verify_entries(s, p, &e, &verdict);
@@ -165,7 +184,8 @@ static int print_end(session *s, attune__text *json_text) {
     attune__text_puts(json_text, "\n");
     return cli_print(json_text);
   }
-  attune__text_printf(&text, "verified %d of %d kernels on cuda\n", s->verified, s->counted);
+  attune__text_printf(&text, "verified %d of %d kernels on %s\n", s->verified, s->counted,
+                      device_name(s));
   return cli_print(&text);
 }
 
@@ -173,7 +193,7 @@ static void begin_json(session *s, attune__text *text) {
   s->json = (attune__json){.text = text};
   attune__json_begin(&s->json, '{');
   show_json_count(&s->json, "schema", CLI_JSON_SCHEMA);
-  show_json_text(&s->json, "device", s->device.name);
+  show_json_text(&s->json, "device", s->on_cpu ? "cpu" : s->device.name);
   attune__json_key(&s->json, "verdicts");
   attune__json_begin(&s->json, '[');
 }
@@ -193,36 +213,59 @@ static int verify_all(session *s) {
   return s->verified == s->counted ? CLI_OK : CLI_CHECK;
 }
 
+/* Which device, and how: 0 after a message. */
+static int read_device(const cli_args *args, session *s, int *want_cuda) {
+  const char *device = cli_value(args, "--device"), *checks = cli_value(args, "--checks");
+  *want_cuda = device && !strcmp(device, "cuda");
+  s->on_cpu = device && !strcmp(device, "cpu");
+  s->cpu = attune_cpu_options_init();
+  s->cpu.unchecked = checks && !strcmp(checks, "off");
+  if (device && !*want_cuda && !s->on_cpu) {
+    fprintf(stderr, "attune verify: error: --device %s: wanted cuda or cpu\n", device);
+    return 0;
+  }
+  if (checks && !s->cpu.unchecked && strcmp(checks, "on") != 0) {
+    fprintf(stderr, "attune verify: error: --checks %s: wanted on or off\n", checks);
+    return 0;
+  }
+  return 1;
+}
+
+/* On the GPU while its device is open: contexts come and go quickly beside it. */
+static int verify_on_device(session *s, int want_cuda) {
+  attune__device *device = NULL;
+  if (!s->on_cpu && attune__cuda_open(0, &device) != ATTUNE_OK) {
+    if (want_cuda) return cli_fail(ATTUNE_NO_DEVICE);
+    s->on_cpu = 1;
+  }
+  if (device) s->device = device->facts;
+  s->options.brief &= s->on_cpu;
+  int rc = verify_all(s);
+  if (device) device->ops->close(device);
+  return rc;
+}
+
 static int run(const cli_args *args) {
   session s = {.as_json = args->json};
-  attune__device *device;
-  const char *wanted = cli_value(args, "--device");
-  if (wanted && strcmp(wanted, "cuda") != 0) {
-    fprintf(stderr, "attune verify: error: --device %s: there is cuda so far\n", wanted);
-    return CLI_USAGE;
-  }
+  int want_cuda;
+  if (!read_device(args, &s, &want_cuda)) return CLI_USAGE;
   s.options.data = cli_value(args, "--data");
   s.options.quick = cli_value(args, "--quick") != NULL;
+  s.options.brief = !cli_value(args, "--all");
   int rc = source_open(args->word[0], cli_value(args, "--arch"), &s.source);
   if (rc != CLI_OK) return rc;
-  if (attune__cuda_open(0, &device) != ATTUNE_OK) {
-    fprintf(stderr, "attune verify: error: kernels are executed here, which needs a device: %s\n",
-            attune_error());
-    source_close(&s.source);
-    return CLI_MISSING;
-  }
-  s.device = device->facts;
-  rc = verify_all(&s); /* device stays open: contexts come and go quickly beside it */
-  device->ops->close(device);
+  rc = verify_on_device(&s, want_cuda);
   source_close(&s.source);
   return rc;
 }
 
 const cli_command cli_verify_command = {
     .name = "verify",
-    .usage = "verify SPEC|DIR|NAME [--device cuda] [--data DIR] [--arch A] [--quick]",
+    .usage = "verify SPEC|DIR|NAME [--device cuda|cpu] [--data DIR] [--arch A] [--quick] [--all]\n"
+             "       [--checks on|off]",
     .text = "Runs kernels on nasty shapes and on real activations and compares with float64.\n"
-            "A kernel that the device cannot run is named and not counted.",
+            "A kernel that the device cannot run is named and not counted. The CPU device runs\n"
+            "all, checks every access, and takes the few most telling cases unless --all is given.",
     .options = options,
     .min_words = 1,
     .max_words = 1,

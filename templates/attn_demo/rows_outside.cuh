@@ -54,6 +54,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSM)
 
   load_tile<kHeadDimQK>(smem.q, q, params.q_stride_seq, rows_here, scale < 0 ? -1.0f : 1.0f);
   const float unit = fabsf(scale) * kLog2e;
+  clear_padding<kHeadDimV>(smem.v);
 
   Rows rows;
   clear(rows);

@@ -116,6 +116,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSM)
   // counts most; its size, in units of log2, into the exponent.
   load_tile<kHeadDimQK>(smem.q, q, params.q_stride_seq, i1 - i0, scale < 0 ? -1.0f : 1.0f);
   const float unit = fabsf(scale) * kLog2e;
+  clear_padding<(kShareKV && kHeadDimQK > kHeadDimV) ? kHeadDimQK : kHeadDimV>(tile_v);
 
   Rows rows;
   clear(rows);

@@ -45,6 +45,8 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSM)
   const kv_t *v = params.v + place.sequence * params.v_stride_batch +
                   place.head / (heads_q / heads_kv) * params.v_stride_head;
 
+  clear_padding<kHeadDimV>(smem.v);
+
   // O = P V
   float o[kRowsPerThread][kGroupsV][kVecV] = {};
   for (int j0 = j_begin; j0 < j_end; j0 += kBlockN) {

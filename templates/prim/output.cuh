@@ -2,7 +2,7 @@
 constexpr int kGroupsV = (kHeadDimV + kLanesN * kVecV - 1) / (kLanesN * kVecV);
 
 // Stores the thread's part of `rows` rows. Groups beyond kHeadDimV are padding of the tile of V:
-// they were computed from whatever its columns held, and end here.
+// they were computed from its zeros, and end here.
 __device__ __forceinline__ void store_output(
     out_t *to, i64 stride, int rows, const float (&o)[kRowsPerThread][kGroupsV][kVecV]) {
 #pragma unroll

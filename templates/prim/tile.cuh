@@ -12,6 +12,17 @@ __device__ __forceinline__ int lane_m() { return threadIdx.x / kLanesN; }
 __device__ __forceinline__ int tile_row(int i) { return i * kLanesM + lane_m(); }
 __device__ __forceinline__ int tile_column(int j) { return j * kLanesN + lane_n(); }
 
+// Zeroes the columns from kColumns on, which load_tile leaves alone: products read whole vectors of
+// a row. Once is enough; the threads do not wait for each other here.
+template <int kColumns, int kRows, int kPitch>
+__device__ __forceinline__ void clear_padding(float (&tile)[kRows][kPitch]) {
+  constexpr int kPadding = kPitch - kColumns;
+  if constexpr (kPadding > 0) {
+    for (int index = threadIdx.x; index < kRows * kPadding; index += kThreads)
+      tile[index / kPadding][kColumns + index % kPadding] = 0;
+  }
+}
+
 // Loads `rows` rows of kColumns elements, times `factor`, and zeroes the tile's other rows: nothing
 // beyond `rows` is read, and products with the tile stay finite. Neighbouring threads load
 // neighbouring chunks of 16 bytes.

@@ -234,6 +234,17 @@ __device__ __forceinline__ int lane_m() { return threadIdx.x / kLanesN; }
 __device__ __forceinline__ int tile_row(int i) { return i * kLanesM + lane_m(); }
 __device__ __forceinline__ int tile_column(int j) { return j * kLanesN + lane_n(); }
 
+// Zeroes the columns from kColumns on, which load_tile leaves alone: products read whole vectors of
+// a row. Once is enough; the threads do not wait for each other here.
+template <int kColumns, int kRows, int kPitch>
+__device__ __forceinline__ void clear_padding(float (&tile)[kRows][kPitch]) {
+  constexpr int kPadding = kPitch - kColumns;
+  if constexpr (kPadding > 0) {
+    for (int index = threadIdx.x; index < kRows * kPadding; index += kThreads)
+      tile[index / kPadding][kColumns + index % kPadding] = 0;
+  }
+}
+
 // Loads `rows` rows of kColumns elements, times `factor`, and zeroes the tile's other rows: nothing
 // beyond `rows` is read, and products with the tile stay finite. Neighbouring threads load
 // neighbouring chunks of 16 bytes.
@@ -329,7 +340,7 @@ __device__ __forceinline__ void add_product_ab(float (&o)[kRows][kGroups][kVec],
 constexpr int kGroupsV = (kHeadDimV + kLanesN * kVecV - 1) / (kLanesN * kVecV);
 
 // Stores the thread's part of `rows` rows. Groups beyond kHeadDimV are padding of the tile of V:
-// they were computed from whatever its columns held, and end here.
+// they were computed from its zeros, and end here.
 __device__ __forceinline__ void store_output(
     out_t *to, i64 stride, int rows, const float (&o)[kRowsPerThread][kGroupsV][kVecV]) {
 #pragma unroll
@@ -438,6 +449,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSM)
   // counts most; its size, in units of log2, into the exponent.
   load_tile<kHeadDimQK>(smem.q, q, params.q_stride_seq, i1 - i0, scale < 0 ? -1.0f : 1.0f);
   const float unit = fabsf(scale) * kLog2e;
+  clear_padding<(kShareKV && kHeadDimQK > kHeadDimV) ? kHeadDimQK : kHeadDimV>(tile_v);
 
   Rows rows;
   clear(rows);
