@@ -12,10 +12,11 @@ static const attune_model *const models[] = {
     &attune__model_attn_standard_softmax_fma,
     &attune__model_attn_standard_pv_fma,
     &attune__model_attn_demo_fma,
+    NULL,
 };
 
 const attune_model *attune__model(int op, int part, int family) {
-  for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+  for (int i = 0; models[i]; i++) {
     const attune_model *model = models[i];
     if (model->op == op && model->part == part && (!family || model->family == family))
       return model;
@@ -36,10 +37,12 @@ static attune_status check_head_dim(const char *field, int value) {
 static attune_status check_arch(uint32_t arch) {
   if (attune__board(arch)) return ATTUNE_OK;
   char have[ATTUNE_BOARDS * ATTUNE_ARCH_MAX] = "", want[ATTUNE_ARCH_MAX];
-  for (int i = 0; i < ATTUNE_BOARDS; i++) {
-    if (i) strcat(have, i + 1 < ATTUNE_BOARDS ? ", " : " and ");
-    strcat(have, attune__boards[i].arch_name);
-  }
+  for (int i = 0, at = 0; i < ATTUNE_BOARDS; i++)
+    at += snprintf(have + at, sizeof have - (size_t)at, "%s%s",
+                   i == 0                  ? ""
+                   : i + 1 < ATTUNE_BOARDS ? ", "
+                                           : " and ",
+                   attune__boards[i].arch_name);
   attune__arch_print(arch, 1, want);
   return attune_fail(ATTUNE_UNSUPPORTED, "arch %s: not generated yet; %s are", want, have);
 }

@@ -6,6 +6,13 @@ static int candidates(const attune_variant *v, attune_tile *out, int max) {
   return attune__fma_candidates(out, max, 1);
 }
 
+/* Whether a tile's rows are no power of two of 16-byte chunks: finding a chunk's row then takes a
+ * multiplication, and registers for it. */
+static int uneven(int head_dim) {
+  int chunks = head_dim / 4;
+  return (chunks & (chunks - 1)) != 0;
+}
+
 /* The busier of two places: the product (scores, O, the operands of a step, m and l of each row,
  * addresses), or the load of a tile (O, m and l, chunks under way; beside a large O the compiler
  * keeps more of them when they are eight elements, or come one by one). The constants are what
@@ -16,6 +23,8 @@ static int registers(const attune_variant *v, const attune_tile *t) {
   int product = rows * cols + o + 4 * (rows + cols) + 2 * rows + 40, load = o + 2 * rows + 104;
   int single = v->align == ATTUNE_ALIGN_ELEM, eight = attune__dtype_bytes(v->dtype_kv) == 2;
   load += (single || eight) && o > 32 ? 16 : single ? 8 : 0;
+  int lower = attune__mask_has_lower(v->mask); /* one more bound to keep beside the load */
+  if (!single && !eight && lower && (uneven(v->head_dim_qk) || uneven(v->head_dim_v))) load += 8;
   if (load > FMA_MAX_REGISTERS) load = FMA_MAX_REGISTERS;
   return product > load ? product : load;
 }

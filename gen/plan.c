@@ -82,7 +82,7 @@ static attune_status add_family(attune_plan *plan, int family) {
   if (!model || (request->family && request->family != family)) return ATTUNE_OK;
   attune_tile tiles[ATTUNE_MAX_CANDIDATES];
   int count = model->candidates(&request->variant, tiles, ATTUNE_MAX_CANDIDATES);
-  size_t all = (size_t)(plan->count + count);
+  size_t all = (size_t)plan->count + (size_t)count;
   attune_candidate *grown = realloc(plan->candidates, all * sizeof *grown);
   if (!grown) return attune_fail(ATTUNE_NO_MEMORY, "a plan of %zu candidates", all);
   plan->candidates = grown;

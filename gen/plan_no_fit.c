@@ -11,7 +11,7 @@ static const attune_candidate *smallest(const attune_plan *plan) {
   const attune_candidate *best = NULL;
   for (int i = 0; i < plan->count; i++) {
     const attune_candidate *c = &plan->candidates[i];
-    if (strncmp(c->reason, "shared memory", strlen("shared memory"))) continue;
+    if (strncmp(c->reason, "shared memory", strlen("shared memory")) != 0) continue;
     if (!best || c->ledger.bytes < best->ledger.bytes) best = c;
   }
   return best;

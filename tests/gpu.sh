@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# gpu.sh BUILD - what needs an NVIDIA GPU, from the repository root: every kernel of the default set and
-# of the CI matrix against float64, stream capture, the example. Needs nothing but BUILD/.
+# gpu.sh BUILD - what needs an NVIDIA GPU, from the repository root: every kernel of the default set, of the
+# CI matrix and of the whole fma family against float64, stream capture, the example. Needs nothing but BUILD/.
 # Closes with "N passed, N failed".
 set -u
 build=$1
@@ -19,6 +19,8 @@ nvidia-smi --query-gpu=name,driver_version --format=csv,noheader || {
 }
 step "default set" "$build/attune" verify specs/default.yaml --arch native
 step "CI matrix" "$build/attune" verify specs/ci.yaml --arch native
+step "whole matrix, built" "$build/attune" build tests/gpu/matrix.yaml --arch native -o "$build/sets/matrix"
+step "whole matrix, few cases" "$build/attune" verify "$build/sets/matrix" --quick
 step "example" "$build/examples/hello"
 step "stream capture" "$build/tests/gpu/capture"
 echo "$passed passed, $failed failed"
