@@ -45,6 +45,7 @@ typedef struct conformance_case {
   const int32_t (*coordinates)[4]; /* of each block, behind the input; a is where */
   conformance_type result;         /* of an approximation: what the bounds below are for */
   double relative, absolute;       /* 0, 0: bit for bit */
+  int any_nan;                     /* of floats: NaN is NaN, its bits aside */
 } conformance_case;
 
 /* Launch parameters, as in tests/conformance/shared.cuh. */

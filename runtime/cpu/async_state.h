@@ -184,6 +184,8 @@ typedef enum attune__scalar {
   ATTUNE__U32,
   ATTUNE__S32,
   ATTUNE__F32,
+  ATTUNE__F16X2,
+  ATTUNE__BF16X2,
   ATTUNE__U64,
   ATTUNE__S64
 } attune__scalar;

@@ -318,6 +318,8 @@ static const attune__opcode rows[] = {
                "[s],[s],w,[s]", run_move, 0)
         HINTED("cp.async.bulk.global.shared::cta.bulk_group", "[g],[s],w", run_store, 0)
             REDUCE("add", "f32", REDUCTION(ATTUNE__REDUCE_ADD, ATTUNE__F32))
+            REDUCE("add.noftz", "f16", REDUCTION(ATTUNE__REDUCE_ADD, ATTUNE__F16X2))
+            REDUCE("add.noftz", "bf16", REDUCTION(ATTUNE__REDUCE_ADD, ATTUNE__BF16X2))
                 REDUCE_TYPES("add", ATTUNE__REDUCE_ADD) REDUCE_TYPES("min", ATTUNE__REDUCE_MIN)
                     REDUCE_TYPES("max", ATTUNE__REDUCE_MAX)
                         HINTED("cp.async.bulk.prefetch.L2.global", "[g],w", run_prefetch, 0)

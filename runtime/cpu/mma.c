@@ -37,20 +37,22 @@ static int least_exponent(attune__element e) {
   return e == ATTUNE__E4M3 ? -6 : e == ATTUNE__F16 || e == ATTUNE__E5M2 ? -14 : -126;
 }
 
-/* Bytes of k that are added at once: 16 up to Ada, 32 since Hopper. Up to Turing and since Ampere
- * 24 bits, since Hopper 25; 8-bit elements on Ada and in wgmma: 13, also of the result. */
+/* Bytes of k that are added at once: 16 up to Ada, 32 since Hopper. 24 bits up to Ada, 25 since
+ * Hopper; 8-bit elements on Ada and in wgmma: 13, also of the result. Hopper's mma.sync turns 8-bit
+ * elements into f16 (an H200 shows it, see tests/conformance). */
 attune__dot attune__mma_dot(const attune__warp *w, attune__element a, attune__element b,
                             uint32_t chunks, int half, int wgmma) {
   uint32_t elements = attune__chunk_elements(a);
   attune__dot dot = {.k = chunks * elements, .half = half, .keep = 23};
   if (w->engine->launch->options.sums == ATTUNE_CPU_SUMS_FLOAT) return dot;
-  int hopper = attune__cc(w) >= 90;
-  int narrow = elements == 16 && (!hopper || wgmma);
-  dot.step = hopper ? 2 * elements : elements;
+  int hopper = attune__cc(w) >= 90, narrow = elements == 16 && (!hopper || wgmma);
+  dot.by_f16 = elements == 16 && !narrow;
+  dot.step = hopper ? 32 / attune__element_bytes(dot.by_f16 ? ATTUNE__F16 : a) : elements;
   if (dot.step > dot.k) dot.step = dot.k;
   dot.fraction = narrow ? 13 : hopper ? 25 : 24;
   if (narrow) dot.keep = 13;
-  dot.least_a = least_exponent(a), dot.least_b = least_exponent(b);
+  dot.least_a = least_exponent(dot.by_f16 ? ATTUNE__F16 : a);
+  dot.least_b = least_exponent(dot.by_f16 ? ATTUNE__F16 : b);
   return dot;
 }
 
@@ -227,7 +229,7 @@ CLONES static void plain_block(uint32_t k, float c[64], const float *a, const fl
 /* ---- hardware sums -----------------------------------------------------------------------------
  */
 
-enum { NO_EXPONENT = -1000, ZERO_EXPONENT = -126 };
+enum { NO_EXPONENT = -1000, ZERO_EXPONENT = -126, NAN_BITS = 0x7fffffff };
 
 static int exponent(float x, int least) {
   int e = (int)(attune__bits(x) >> 23 & 255) - 127;
@@ -252,7 +254,7 @@ static float cut(double x, int bits) {
 }
 
 static float finish(const attune__dot *dot, double sum) {
-  if (sum != sum) return attune__f32(0x7fffffff);
+  if (sum != sum) return attune__f32(NAN_BITS);
   if (isinf(sum)) return (float)sum;
   return dot->half ? attune__f32(half_to_float(double_to_half(sum))) : cut(sum, dot->keep);
 }
@@ -286,8 +288,26 @@ static void hardware_block(const attune__dot *dot, float c[64], const float *a, 
       }
 }
 
+/* Hopper's mma.sync of 8-bit elements: two f16 instructions, of the lower and the upper halves of
+ * 32-bit words of k, on zeros; then an ordinary addition of C. */
+static void block_by_f16(const attune__dot *dot, float c[64], const float *a, const float *b) {
+  float a16[8 * ATTUNE__K_MAX], b16[8 * ATTUNE__K_MAX], sum[64] = {0};
+  for (uint32_t i = 0; i < dot->k; i++) {
+    uint32_t k = i % dot->step / 2 * 4 + i / dot->step * 2 + i % 2;
+    for (uint32_t r = 0; r < 8; r++)
+      a16[r * dot->k + i] = a[r * dot->k + k], b16[8 * i + r] = b[8 * k + r];
+  }
+  hardware_block(dot, sum, a16, b16);
+  for (uint32_t i = 0; i < 64; i++) {
+    c[i] += sum[i];
+    if (c[i] != c[i]) c[i] = attune__f32(NAN_BITS);
+  }
+}
+
 void attune__mma_block(const attune__dot *dot, float c[64], const float *a, const float *b) {
-  if (dot->step)
+  if (dot->by_f16)
+    block_by_f16(dot, c, a, b);
+  else if (dot->step)
     hardware_block(dot, c, a, b);
   else
     plain_block(dot->k, c, a, b);

@@ -17,15 +17,19 @@ typedef enum attune__element {
 
 enum { ATTUNE__CHUNK = 16, ATTUNE__K_MAX = 32 };
 
+static inline uint32_t attune__element_bytes(attune__element e) {
+  return e == ATTUNE__TF32 ? 4 : e == ATTUNE__E4M3 || e == ATTUNE__E5M2 ? 1 : 2;
+}
 /* Elements in a chunk. */
 static inline uint32_t attune__chunk_elements(attune__element e) {
-  return e == ATTUNE__TF32 ? 4 : e == ATTUNE__E4M3 || e == ATTUNE__E5M2 ? 16 : 8;
+  return ATTUNE__CHUNK / attune__element_bytes(e);
 }
 
 /* How one instruction adds the k products of a result to its accumulator. */
 typedef struct attune__dot {
   uint32_t k;
   int half;             /* the accumulator is f16 */
+  int by_f16;           /* 8-bit elements that f16 instructions multiply */
   uint32_t step;        /* products that are added at once; 0: plain float sums, k ascending */
   int fraction;         /* bits kept below the largest term's exponent */
   int keep;             /* bits of the fraction of a float result */

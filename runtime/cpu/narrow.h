@@ -11,8 +11,8 @@
 INLINE uint32_t half_to_float(uint32_t h) {
   uint32_t magnitude = h & 0x7fff, sign = (h & 0x8000) << 16;
   uint32_t normal = attune__bits(attune__f32(magnitude << 13) * 0x1p112f);
-  uint32_t special = magnitude << 13 | 0x7f800000;
-  return sign | (magnitude >= 0x7c00 ? special : normal);
+  uint32_t bits = sign | (magnitude == 0x7c00 ? 0x7f800000 : normal);
+  return magnitude > 0x7c00 ? 0x7fffffff : bits;
 }
 
 /* Round to nearest even. Below 2^-14 adding 1/2 puts a float's last bit where a half's subnormal
@@ -37,7 +37,7 @@ INLINE uint32_t relu(uint32_t x) {
 
 /* Round to nearest, ties away: what the tensor cores take as tf32. */
 INLINE uint32_t float_to_tf32(uint32_t x) {
-  if ((x & 0x7fffffff) > 0x7f800000) return 0x7fffffff;
+  if ((x & 0x7fffffff) > 0x7f800000) return (x & 0xffffe000) | 0x400000;
   return (x & 0x7f800000) == 0x7f800000 ? x : (x + 0x1000) & 0xffffe000;
 }
 
@@ -74,6 +74,16 @@ static inline double add_odd(double a, double b) {
   bits += (lost > 0) == (sum > 0) ? 1 : UINT64_MAX;
   memcpy(&sum, &bits, sizeof sum);
   return sum;
+}
+
+/* Sums of two elements: the low 16 bits. */
+static inline uint32_t add_halves(uint32_t a, uint32_t b) {
+  return double_to_half(
+      add_odd(attune__f32(half_to_float(a & 0xffff)), attune__f32(half_to_float(b & 0xffff))));
+}
+static inline uint32_t add_bf16s(uint32_t a, uint32_t b) {
+  return double_to_bf16(
+      add_odd(attune__f32(bf16_to_float(a & 0xffff)), attune__f32(bf16_to_float(b & 0xffff))));
 }
 
 /* ---- 8 bits ------------------------------------------------------------------------------------

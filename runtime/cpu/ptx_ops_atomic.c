@@ -7,6 +7,7 @@
  * Float additions happen in the order in which warps run: by block and lane when warps take turns
  * on one host thread; else the last bits depend on the schedule, as they do on a GPU. */
 #include "async_state.h"
+#include "narrow.h"
 
 /* ---- one element -------------------------------------------------------------------------------
  */
@@ -22,8 +23,11 @@ static int is_less(attune__scalar type, uint64_t a, uint64_t b) {
 }
 
 static uint64_t add(attune__scalar type, uint64_t a, uint64_t b) {
+  uint32_t x = (uint32_t)a, y = (uint32_t)b;
+  if (type == ATTUNE__F16X2) return add_halves(x, y) | add_halves(x >> 16, y >> 16) << 16;
+  if (type == ATTUNE__BF16X2) return add_bf16s(x, y) | add_bf16s(x >> 16, y >> 16) << 16;
   if (type != ATTUNE__F32) return a + b;
-  return attune__bits(attune__f32((uint32_t)a) + attune__f32((uint32_t)b));
+  return attune__bits(attune__f32(x) + attune__f32(y));
 }
 
 static uint64_t combine(attune__reduction op, attune__scalar type, uint64_t old, uint64_t value,
@@ -214,6 +218,8 @@ static const attune__opcode rows[] = {
         ATOMIC("add.s32", "w", "W", DATA(ATTUNE__REDUCE_ADD, ATTUNE__S32))
             ATOMIC("add.u64", "d", "D", DATA(ATTUNE__REDUCE_ADD, ATTUNE__U64))
                 ATOMIC("add.f32", "w", "W", DATA(ATTUNE__REDUCE_ADD, ATTUNE__F32))
+                ATOMIC("add.noftz.f16x2", "w", "W", DATA(ATTUNE__REDUCE_ADD, ATTUNE__F16X2))
+                ATOMIC("add.noftz.bf16x2", "w", "W", DATA(ATTUNE__REDUCE_ADD, ATTUNE__BF16X2))
                     ORDERED(ATTUNE__REDUCE_MIN, "min") ORDERED(ATTUNE__REDUCE_MAX, "max")
                         ATOMIC("inc.u32", "w", "W", DATA(ATTUNE__REDUCE_INC, ATTUNE__U32)) ATOMIC(
                             "dec.u32", "w", "W", DATA(ATTUNE__REDUCE_DEC, ATTUNE__U32))

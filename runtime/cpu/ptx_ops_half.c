@@ -27,7 +27,7 @@ static double fused(double a, double b, double c) {
 }
 static double fused_relu(double a, double b, double c) {
   double x = add_odd(a * b, c);
-  return x < 0 ? 0 : x;
+  return x <= 0 ? 0 : x;
 }
 static double negate(double a, double b, double c) {
   (void)b, (void)c;
@@ -49,6 +49,10 @@ static double lesser(double a, double b, double c) {
 static double exponential(double a, double b, double c) {
   (void)b, (void)c;
   return exp2(a);
+}
+static double exponential_ftz(double a, double b, double c) {
+  double x = exponential(a, b, c);
+  return x < 0x1p-126 ? 0 : x;
 }
 static double hyperbolic(double a, double b, double c) {
   (void)b, (void)c;
@@ -98,7 +102,10 @@ static double from_bf16(uint32_t x) {
   OPCODE(name##_bf16, function, bf16, 0)                                                           \
   OPCODE(name##_bf16x2, function, bf16, 1)
 ALL(FOUR)
-FOUR(ex2_lanes, exponential)
+OPCODE(ex2_lanes_f16, exponential, half, 0)
+OPCODE(ex2_lanes_f16x2, exponential, half, 1)
+OPCODE(ex2_lanes_bf16, exponential_ftz, bf16, 0)
+OPCODE(ex2_lanes_bf16x2, exponential_ftz, bf16, 1)
 
 /* Exponentials are counted, by element. */
 #define COUNTED(type, elements)                                                                    \

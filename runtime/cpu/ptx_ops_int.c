@@ -120,6 +120,11 @@ static uint32_t insert(uint32_t a, uint32_t b, uint32_t position, uint32_t lengt
   uint32_t mask = mask_of(length) << position;
   return (b & ~mask) | (a << position & mask);
 }
+static inline uint64_t insert64(uint64_t a, uint64_t b, uint32_t position, uint32_t length) {
+  if (position > 63) return b;
+  uint64_t mask = (length > 63 ? UINT64_MAX : (UINT64_C(1) << length) - 1) << position;
+  return (b & ~mask) | (a << position & mask);
+}
 TERNARY(bfe_u32, uint32_t, uint32_t, uint32_t, uint32_t, extract(a[l], b[l], c[l]))
 TERNARY(bfe_s32, uint32_t, uint32_t, uint32_t, uint32_t, extract_signed(a[l], b[l], c[l]))
 
@@ -130,6 +135,15 @@ static void bfi_b32(attune__warp *w, const attune__ins *i, uint32_t active) {
   SOURCE(uint32_t, c, 3);
   SOURCE(uint32_t, e, 4);
   STORE_LANES(uint32_t, d, active, insert(a[l], b[l], c[l], e[l]));
+}
+
+static void bfi_b64(attune__warp *w, const attune__ins *i, uint32_t active) {
+  DESTINATION(uint64_t, d, 0);
+  SOURCE(uint64_t, a, 1);
+  SOURCE(uint64_t, b, 2);
+  SOURCE(uint32_t, c, 3);
+  SOURCE(uint32_t, e, 4);
+  STORE_LANES(uint64_t, d, active, insert64(a[l], b[l], c[l] & 255, e[l] & 255));
 }
 
 UNARY(popc32, uint32_t, uint32_t, __builtin_popcount(a[l]))
@@ -345,6 +359,7 @@ static const attune__opcode rows[] = {
     ROW("bfe.u32", "W,w,w,w", bfe_u32),
     ROW("bfe.s32", "W,w,w,w", bfe_s32),
     ROW("bfi.b32", "W,w,w,w,w", bfi_b32),
+    ROW("bfi.b64", "D,d,d,w,w", bfi_b64),
     ROW("popc.b32", "W,w", popc32),
     ROW("clz.b32", "W,w", clz32),
     ROW("brev.b32", "W,w", brev32),
