@@ -1,5 +1,5 @@
 /* conformance.h - the conformance kernels (tests/conformance/): one case for each primitive of the
- * CPU device, with seeded input. tests/gpu/conformance.c runs them on a GPU and writes what comes
+ * CPU device, with seeded input. tests/gpu/record.c runs them on a GPU and writes what comes
  * out to tests/conformance/golden/; tests/test_conformance.c compares the CPU device with that. */
 #ifndef ATTUNE_TESTS_CONFORMANCE_H
 #define ATTUNE_TESTS_CONFORMANCE_H

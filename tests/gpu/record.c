@@ -1,4 +1,4 @@
-/* conformance.c - runs the conformance kernels on a GPU of sm_90 and writes what comes out, a file
+/* record.c - runs the conformance kernels on a GPU of sm_90 and writes what comes out, a file
  * a case, to the folder given (tests/conformance/golden). Needs NVRTC. A case that fails ends the
  * CUDA context, so the program starts itself again with the next: OUT FIRST FAILED. */
 #include <dlfcn.h>
@@ -116,7 +116,7 @@ static const char *run(const conformance_case *c, const char *folder) {
 
 int main(int count, char **arguments) {
   if (count < 2) {
-    fprintf(stderr, "usage: conformance OUT\n");
+    fprintf(stderr, "usage: record OUT\n");
     return 2;
   }
   size_t first = count > 2 ? strtoul(arguments[2], NULL, 10) : 0;
@@ -125,7 +125,7 @@ int main(int count, char **arguments) {
   for (size_t k = first; k < conformance_count; k++) {
     const char *bad = run(&conformance_cases[k], arguments[1]);
     if (!bad) continue;
-    printf("conformance: %s: %s failed\n", conformance_cases[k].name, bad);
+    printf("record: %s: %s failed\n", conformance_cases[k].name, bad);
     fflush(stdout);
     char next[24], failures[24];
     snprintf(next, sizeof next, "%zu", k + 1);
@@ -133,6 +133,6 @@ int main(int count, char **arguments) {
     execl("/proc/self/exe", arguments[0], arguments[1], next, failures, (char *)NULL);
     return 1;
   }
-  printf("conformance: %zu cases, %lu failed\n", conformance_count, failed);
+  printf("record: %zu cases, %lu failed\n", conformance_count, failed);
   return failed != 0;
 }
