@@ -84,20 +84,21 @@ BINARY(min_nan, uint32_t, uint32_t, uint32_t,
 /* ---- approximations ---------------------------------------------------------------------------
  */
 
-/* 2^x by a polynomial on [-1/2, 1/2], since the C library's exp2f does one lane at a time. Off by
- * 1 ulp at most (test_cpu_exec.c); the GPU's by 2. */
+/* 2^x by its Taylor polynomial on [-1/2, 1/2], coefficients log(2)^k / k!, since the C library's
+ * exp2f does one lane at a time. Off by 1 ulp at most (test_cpu_exec.c); the GPU's by 2. */
 INLINE uint32_t exp2_of(uint32_t bits) {
   const float magic = 0x1.8p23f; /* adding it leaves the nearest integer in the lowest bits */
   float x = attune__f32(bits);
   float bounded = x < -151 ? -151 : x > 129 ? 129 : x; /* NaN stays */
   float shifted = bounded + magic, f = bounded - (shifted - magic);
-  float p = 1.5403530e-4f;
-  p = p * f + 1.3333558e-3f;
-  p = p * f + 9.6181291e-3f;
-  p = p * f + 5.5504109e-2f;
-  p = p * f + 2.4022651e-1f;
-  p = p * f + 6.9314718e-1f;
-  p = p * f + 1.0f;
+  float p = 1.5252734e-5f;
+  p = __builtin_fmaf(p, f, 1.5403530e-4f);
+  p = __builtin_fmaf(p, f, 1.3333558e-3f);
+  p = __builtin_fmaf(p, f, 9.6181291e-3f);
+  p = __builtin_fmaf(p, f, 5.5504109e-2f);
+  p = __builtin_fmaf(p, f, 2.4022651e-1f);
+  p = __builtin_fmaf(p, f, 6.9314718e-1f);
+  p = __builtin_fmaf(p, f, 1.0f);
   /* in two steps, so that each factor is a normal number */
   uint32_t n = attune__bits(shifted) - attune__bits(magic);
   uint32_t half = (uint32_t)((int32_t)n >> 1);

@@ -203,7 +203,9 @@ static const attune__opcode rows[] = {
     LOAD_TYPES("ld.param", "[a]", load_param),
     LOAD_TYPES("ld.global", "[g]", load_global),
     LOAD_TYPES("ld.global.nc", "[g]", load_global),
+    LOAD_TYPES("ld.volatile.global", "[g]", load_global),
     STORE_TYPES("st.global", "[g]", store_global),
+    STORE_TYPES("st.volatile.global", "[g]", store_global),
 
     SHARED_WORDS(".b32"),
     SHARED_WORDS(".u32"),

@@ -114,20 +114,20 @@ static void check_state(attune__warp *w, int lane, const attune__smem *m, uint32
   }
 }
 
+/* does: "reads", "overwrites". */
 static void check_written(attune__warp *w, int lane, const attune__smem *m, uint32_t k,
-                          attune__proxy proxy, const char *what) {
+                          attune__proxy proxy, const char *what, const char *does) {
   const attune__cell *c = &m->cell[k];
   char name[32];
   if (w->clock[c->writer] < c->time)
     attune__fault(w, lane, "race: %s %s byte %u of shared memory, which %s wrote, with no %s", what,
-                  c->state == ATTUNE__CELL_WRITTEN ? "uses" : "reads", byte_of(m, k),
-                  writer_name(w->engine, c, name),
+                  does, byte_of(m, k), writer_name(w->engine, c, name),
                   c->writer < w->engine->warps ? "barrier between" : "wait at its mbarrier");
   if (proxy == ATTUNE__ASYNC && c->proxy == ATTUNE__GENERIC && !seen_by_async(w, c))
     attune__fault(w, lane,
-                  "%s uses byte %u of shared memory through the asynchronous proxy; %s wrote it "
-                  "with no fence.proxy.async between",
-                  what, byte_of(m, k), writer_name(w->engine, c, name));
+                  "%s %s byte %u of shared memory through the asynchronous proxy; %s wrote it with "
+                  "no fence.proxy.async between",
+                  what, does, byte_of(m, k), writer_name(w->engine, c, name));
 }
 
 /* Whether the cell's last write is this warp's, with no __syncwarp since. */
@@ -142,7 +142,7 @@ static __attribute__((noinline)) int judge_read(attune__warp *w, int lane, const
                                                 uint32_t k, attune__proxy proxy, const char *what) {
   const attune__cell *c = &m->cell[k];
   if (c->state != ATTUNE__CELL_WRITTEN) check_state(w, lane, m, k, what);
-  check_written(w, lane, m, k, proxy, what);
+  check_written(w, lane, m, k, proxy, what, "reads");
   if (!fresh(w, c, proxy)) return 1;
   if (c->lane != lane)
     attune__fault(
@@ -227,7 +227,7 @@ static __attribute__((noinline)) void check_overwrite(attune__warp *w, int lane,
     attune__fault(w, lane, "%s overwrites an mbarrier, at byte %u of shared memory", what,
                   byte_of(m, k));
   if (c->state == ATTUNE__CELL_EMPTY) return;
-  check_written(w, lane, m, k, proxy, what);
+  check_written(w, lane, m, k, proxy, what, "overwrites");
   if (fresh(w, c, proxy) && c->lane != lane)
     attune__fault(w, lane,
                   "race: %s overwrites byte %u of shared memory, which lane %d of the warp wrote, "
