@@ -153,7 +153,9 @@ extern "C" __global__ void __launch_bounds__(128) global(const __grid_constant__
   p.out[127 - t] = x;
   __syncthreads();
 #elif FAULT == 8
-  x += *(const volatile u32 *)(unsigned long long)(t * 4 + 4096); /*@8*/
+  u32 y;
+  asm volatile("ld.global.u32 %0, [%1];" : "=r"(y) : "l"((u64)(t * 4 + 4096))); /*@8*/
+  x += y;
 #elif FAULT == 7
   x += ((const uint2 *)(p.in + p.n - 2))[t].y; /*@7*/
 #elif FAULT == 9
