@@ -110,21 +110,25 @@ static int take_number(matcher *m, uint64_t *out) {
   return 0;
 }
 
-/* %tid.x and its like. */
-static int take_special(matcher *m) {
+/* Which of %tid.x and its like a word is; -1: none. */
+static int special_of(const attune__token *word) {
   static const char *const names[] = {
 #define S(id, name) name,
       ATTUNE__SPECIALS(S)
 #undef S
   };
-  for (int k = 0; m->at < m->end && k < ATTUNE__SPECIAL_COUNT; k++) {
-    if (!attune__token_is(m->at, names[k])) continue;
-    uint32_t *slot = &m->parser->program->special[k];
-    if (!*slot) *slot = attune__slot(m->parser, m->line, 'w', 1);
-    m->at++;
-    return put(m, *slot, 0, 4);
-  }
-  return 0;
+  for (int k = 0; k < ATTUNE__SPECIAL_COUNT; k++)
+    if (attune__token_is(word, names[k])) return k;
+  return -1;
+}
+
+static int take_special(matcher *m) {
+  int special = m->at < m->end ? special_of(m->at) : -1;
+  if (special < 0) return 0;
+  uint32_t *slot = &m->parser->program->special[special];
+  if (!*slot) *slot = attune__slot(m->parser, m->line, 'w', 1);
+  m->at++;
+  return put(m, *slot, 0, 4);
 }
 
 /* The address that a shared variable or the parameter stands for. */
@@ -241,7 +245,8 @@ static const attune__token *stranger(attune__parser *p, const attune__token *at,
   uint64_t number;
   for (uint32_t k = 0; k < count; k++)
     if (at[k].kind == ATTUNE__TOKEN_WORD && !attune__token_number(&at[k], &number) &&
-        !attune__token_is(&at[k], "_") && !attune__symbol_find(p, &at[k], &slot))
+        !attune__token_is(&at[k], "_") && special_of(&at[k]) < 0 &&
+        !attune__symbol_find(p, &at[k], &slot))
       return &at[k];
   return NULL;
 }
