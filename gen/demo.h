@@ -34,7 +34,7 @@ typedef enum attune__row_source {
 
 typedef struct attune__table_cell {
   double value;
-  char word[24];
+  char word[24]; /* of CELL_WORD; in other columns, unless "", instead of the value */
 } attune__table_cell;
 
 typedef struct attune__page_table {

@@ -66,6 +66,7 @@ static void article_row(int block, attune__page_table *table) {
   int row = attune__page_add_row(table, ATTUNE__FORMULA, cells);
   put_fits(&table->cell[row][3], set);
   snprintf(table->cell[row][5].word, sizeof table->cell[row][5].word, "no such kernel");
+  snprintf(table->cell[row][4].word, sizeof table->cell[row][4].word, "-");
 }
 
 static attune_status square_table(const attune__demo *demo, attune__page *page) {
@@ -89,7 +90,7 @@ static attune_status square_table(const attune__demo *demo, attune__page *page) 
 
 /* ---- the IO-complexity law ----------------------------------------------------------------- */
 
-enum { LAW_LENGTH = 4096, LAW_EXECUTED = 512 };
+enum { LAW_LENGTH = 4096, LAW_EXECUTED = 1024 };
 static const int budgets_kb[] = {16, 24, 32, 48, 64, 96, 128, 164, 227};
 enum { BUDGETS = sizeof budgets_kb / sizeof *budgets_kb };
 
@@ -166,7 +167,7 @@ static attune_status law_table(const attune__demo *demo, attune__page *page) {
       {"block_m", "block_m", 0},
       {"block_n", "block_n", 0},
       {"kernel_set_kb", "used KB", 1},
-      {"kv_mb_executed", "K+V MB, n 512 executed", 2},
+      {"kv_mb_executed", "K+V MB, n 1024 executed", 2},
       {"kv_mb", "K+V MB, n 4096", 2},
       {"hbm_mb", "all MB, n 4096", 2},
       {NULL, NULL, 0},
@@ -208,13 +209,13 @@ attune_status attune__demo_blocks(const attune__demo *demo, attune__page *page) 
       attune__article_standard_traffic(TABLE_LENGTH, ATTUNE__DEMO_DIM, 4) / ATTUNE__DEMO_MB, 2);
   attune__text_puts(
       &page->notes,
-      " MB here (demo 1). HBM MB and the working set are the article's to the digit; the kernel's\n"
-      "own shared memory is larger by its padding (demo 3). 64 is the largest block that fits.\n"
-      "Blocks from 256 on are the article's formula: a thread block has not the registers for "
-      "them.\n"
-      "Rows at n 4096 are by the formula that the same kernels confirmed to the byte at n 512, "
-      "and\n"
-      "none of the family has a block_m over 128, so the curve ends there, whatever the budget.\n");
+      " MB here (demo 1).\n"
+      "HBM MB and the working set are the article's to the digit; the kernel's own shared\n"
+      "memory is larger by its padding (demo 3). 64 is the largest block that fits. Blocks\n"
+      "from 256 on are the article's formula: a thread block has not the registers for them.\n"
+      "Rows at n 4096 are by the formula that the same kernels confirmed to the byte at n\n"
+      "1024, and none of the family has a block_m over 128, so the curve ends there, whatever\n"
+      "the budget.\n");
   status = law_table(demo, page);
   page->plot.title = "Bytes over the SRAM budget, n = 4096";
   page->plot.x_title = "shared memory of a block, KB", page->plot.y_title = "MB (2^20 bytes)";

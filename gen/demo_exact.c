@@ -120,15 +120,13 @@ attune_status attune__demo_rescale(const attune__demo *demo, attune__page *page)
   free(w);
   attune__text_puts(
       &page->notes,
-      "The kernel without the rescale adds numbers scaled against different maxima: every check\n"
-      "passes, nothing is thrown, the weights are wrong. In O they even add up to 1, since O and "
-      "its\n"
-      "sum miss the same factors; a second pass over the row, exp(score - LSE), shows it. So does "
-      "the\n"
-      "article, with 32 scores of its own in blocks of 8: sum 0.190131, max abs diff 6.53e-01. "
-      "Here\n"
-      "keys come by 16 at least, and the scores are of another seed. The article's online softmax\n"
-      "differs by 0.0 in float64; fp32 and the GPU's exp2 differ by rounding.\n");
+      "The kernel without the rescale adds numbers scaled against different maxima: every\n"
+      "check passes, nothing is thrown, the weights are wrong. In O they even add up to 1,\n"
+      "since O and its sum miss the same factors; a second pass over the row, exp(score -\n"
+      "LSE), shows it. So does the article, with 32 scores of its own in blocks of 8: sum\n"
+      "0.190131, max abs diff 6.53e-01. Here keys come by 16 at least, and the scores are of\n"
+      "another seed. The article's online softmax differs by 0.0 in float64; fp32 and the\n"
+      "GPU's exp2 differ by rounding.\n");
   return status;
 }
 
@@ -198,10 +196,11 @@ attune_status attune__demo_window(const attune__demo *demo, attune__page *page) 
   attune__demo_free(&standard), attune__demo_free(&exact), attune__demo_free(&window);
   attune__text_puts(
       &page->notes,
-      "The tiled kernel computes the same function; what differs is the order of additions. The\n"
-      "window computes another one: less arithmetic, fewer bytes, another answer. The article has\n"
-      "1.665e-16 and 3.224e-01 on its own random numbers in float64; fp32 rounds about 1e-7.\n"
-      "allclose here: 1e-6 + 1e-5 |b|. Bytes are the requested ones, GFLOPs all multiply-adds.\n");
+      "The tiled kernel computes the same function; what differs is the order of additions.\n"
+      "The window computes another one: less arithmetic, fewer bytes, another answer. The\n"
+      "article has 1.665e-16 and 3.224e-01 on its own random numbers in float64; fp32 rounds\n"
+      "about 1e-7. allclose here: 1e-6 + 1e-5 |b|. Bytes are the requested ones, GFLOPs all\n"
+      "multiply-adds.\n");
   return status;
 }
 
@@ -239,7 +238,7 @@ attune_status attune__demo_overflow(const attune__demo *demo, attune__page *page
   free(w);
   attune__text_puts(
       &page->notes,
-      "exp(800) is beyond every float: without the maximum the exponentials are inf, their sum is\n"
-      "inf, and the weights come back [nan nan nan nan], as in the article.\n");
+      "exp(800) is beyond every float: without the maximum the exponentials are inf, their\n"
+      "sum is inf, and the weights come back [nan nan nan nan], as in the article.\n");
   return status;
 }

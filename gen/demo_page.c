@@ -53,7 +53,7 @@ void attune__page_add_curve(attune__page *page, const attune__page_table *table,
 
 static void put_cell(const attune__column *column, const attune__table_cell *cell,
                      attune__text *out) {
-  if (column->style == ATTUNE__CELL_WORD)
+  if (column->style == ATTUNE__CELL_WORD || cell->word[0])
     attune__text_puts(out, cell->word);
   else if (column->style == ATTUNE__CELL_SCIENTIFIC)
     attune__put_short(out, cell->value);

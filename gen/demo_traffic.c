@@ -65,8 +65,13 @@ static void add_standard_row(const attune__trial_run *run, int64_t n, attune__ro
     page->wrong |= counted != macs;
     macs = counted;
   }
-  const double cells[] = {(double)n,          bytes / ATTUNE__DEMO_MB, 2 * macs / 1e9,
-                          bytes / (2 * macs), 100 * scores / bytes,    scores / ATTUNE__DEMO_MB};
+  const double cells[] = {(double)n,
+                          bytes / ATTUNE__DEMO_MB,
+                          2 * macs / 1e9,
+                          bytes / (2 * macs),
+                          100 * scores / bytes,
+                          scores / ATTUNE__DEMO_MB,
+                          (bytes - scores) / ATTUNE__DEMO_MB};
   attune__page_add_row(table, source, cells);
 }
 
@@ -78,6 +83,7 @@ attune_status attune__demo_standard(const attune__demo *demo, attune__page *page
       {"bytes_per_flop", "bytes/flop", 3},
       {"n2_share_percent", "n^2 share %", 1},
       {"scores_mb", "S and P, MB", 2},
+      {"others_mb", "others, MB", 2},
       {NULL, NULL, 0},
   };
   static const int64_t lengths[] = {128, 512, 2048, 8192};
@@ -95,13 +101,14 @@ attune_status attune__demo_standard(const attune__demo *demo, attune__page *page
   }
   attune__text_puts(
       &page->notes,
-      "The count is the compulsory one, each byte once per kernel, as the article counts standard\n"
-      "attention; MB = 2^20 bytes. GFLOPs: counted multiply-adds of Q K^T and P V, times two.\n"
-      "All columns are the article's to the digit. S and P are written and read: 4 n^2 floats.\n");
+      "The count is the compulsory one, each byte once per kernel, as the article counts\n"
+      "standard attention; MB = 2^20 bytes. GFLOPs: counted multiply-adds of Q K^T and P V,\n"
+      "times two. All columns are the article's to the digit. S and P are written and read: 4\n"
+      "n^2 floats.\n");
   page->plot.title = "Standard attention: bytes to and from device memory";
   page->plot.x_title = "n (queries = keys)", page->plot.y_title = "MB (2^20 bytes)";
-  attune__page_add_curve(page, table, 0, 1, "all of it");
   attune__page_add_curve(page, table, 0, 5, "S and P");
+  attune__page_add_curve(page, table, 0, 6, "Q, K, V and O");
   return ATTUNE_OK;
 }
 
@@ -185,15 +192,12 @@ attune_status attune__demo_tiled(const attune__demo *demo, attune__page *page) {
   }
   attune__text_puts(
       &page->notes,
-      "HBM of standard attention is the compulsory count, of the tiled kernel the requested one\n"
-      "(what all blocks load and store), as in the article; both, and the standard peak (S), are "
-      "the\n"
-      "article's to the digit. Its differences are about 1e-16: it computes in float64, the "
-      "kernels\n"
-      "here in fp32. Its flash peak is 64.5 KB: tiles without padding, and m and l of each row; "
-      "the\n"
-      "kernel pads rows of Q, K and P, so that no two lanes want one bank, and keeps m and l in\n"
-      "registers: 70.0 KB. Either way the column is flat.\n");
+      "HBM of standard attention is the compulsory count, of the tiled kernel the requested\n"
+      "one (what all blocks load and store), as in the article; both, and the standard peak\n"
+      "(S), are the article's to the digit. Its differences are about 1e-16: it computes in\n"
+      "float64, the kernels here in fp32. Its flash peak is 64.5 KB: tiles without padding,\n"
+      "and m and l of each row; the kernel pads rows of Q, K and P, so that no two lanes want\n"
+      "one bank, and keeps m and l in registers: 70.0 KB. Either way the column is flat.\n");
   page->plot.title = "Working set beside the inputs";
   page->plot.x_title = "n (queries = keys)", page->plot.y_title = "KB";
   attune__page_add_curve(page, table, 0, 3, "standard");
@@ -229,12 +233,14 @@ attune_status attune__demo_backward(const attune__demo *demo, attune__page *page
                             100 * (tiled / standard - 1)};
     attune__page_add_row(table, ATTUNE__FORMULA, cells);
   }
-  attune__text_puts(&page->subject,
-                    "Nothing is executed: attune generates no backward kernel yet. This page comes "
-                    "with the\nbackward op; until then it is the article's formula.\n");
-  attune__text_puts(&page->notes,
-                    "Stored for the backward pass: Q, K, V and P, against Q, K, V, m and l. Flops "
-                    "of five\nproducts, and of six when S is computed again.\n");
+  attune__text_puts(
+      &page->subject,
+      "Nothing is executed: attune generates no backward kernel yet. This page comes with the\n"
+      "backward op; until then it is the article's formula.\n");
+  attune__text_puts(
+      &page->notes,
+      "Stored for the backward pass: Q, K, V and P, against Q, K, V, m and l. Flops of five\n"
+      "products, and of six when S is computed again.\n");
   page->plot.title = "Stored for the backward pass";
   page->plot.x_title = "n (queries = keys)", page->plot.y_title = "MB (2^20 bytes)";
   attune__page_add_curve(page, table, 0, 1, "standard");
@@ -308,13 +314,12 @@ attune_status attune__demo_flops(const attune__demo *demo, attune__page *page) {
   }
   attune__text_puts(
       &page->notes,
-      "GFLOPs: counted multiply-adds of Q K^T and P V, times two: equal, and the article's to the\n"
-      "digit, as are the bytes (standard: compulsory, flash: requested, with the article's tile "
-      "of\n"
-      "64 x 64). Softmax is the tiled kernel's: a multiply-add a score for the exponent, and one "
-      "a\n"
-      "row, lane and tile of keys for the sum. The article does not count it; here everything is\n"
-      "counted, and comes to products plus softmax, to the last multiply-add.\n");
+      "GFLOPs: counted multiply-adds of Q K^T and P V, times two: equal, and the article's to\n"
+      "the digit, as are the bytes (standard: compulsory, flash: requested, with the\n"
+      "article's tile of 64 x 64). Softmax is the tiled kernel's: a multiply-add a score for\n"
+      "the exponent, and one a row, lane and tile of keys for the sum. The article does not\n"
+      "count it; here everything is counted, and comes to products plus softmax, to the last\n"
+      "multiply-add.\n");
   page->plot.title = "Same flops, less traffic";
   page->plot.x_title = "n (queries = keys)", page->plot.y_title = "MB (2^20 bytes)";
   attune__page_add_curve(page, table, 0, 4, "standard");
@@ -375,14 +380,12 @@ attune_status attune__demo_order(const attune__demo *demo, attune__page *page) {
   }
   attune__text_puts(
       &page->notes,
-      "The count is the requested one, LSE included. FlashAttention-1 takes a tile of keys and "
-      "walks\n"
-      "over all rows: K and V are read once, but Q comes in, and O and LSE go out and back in, "
-      "for\n"
-      "every tile of keys; and a head is one block's, so that few heads leave most of a GPU idle.\n"
-      "FlashAttention-2 takes a tile of rows and walks over the keys: O stays in registers, and "
-      "every\n"
-      "tile of rows is a block. The article names the change and gives no figures for it.\n");
+      "The count is the requested one, LSE included. FlashAttention-1 takes a tile of keys\n"
+      "and walks over all rows: K and V are read once, but Q comes in, and O and LSE go out\n"
+      "and back in, for every tile of keys; and a head is one block's, so that few heads\n"
+      "leave most of a GPU idle. FlashAttention-2 takes a tile of rows and walks over the\n"
+      "keys: O stays in registers, and every tile of rows is a block. The article names the\n"
+      "change and gives no figures for it.\n");
   page->plot.title = "Loop order: bytes requested, tiles of 64 x 64";
   page->plot.x_title = "n (queries = keys)", page->plot.y_title = "MB (2^20 bytes)";
   attune__page_add_curve(page, table, 0, 2, "FlashAttention-1's");
