@@ -11,8 +11,7 @@
 
 static attune__pending *take(attune__async *a, uint32_t k) {
   attune__pending *p = a->op[k];
-  memmove(a->op + k, a->op + k + 1, (a->ops - k - 1) * sizeof *a->op);
-  a->ops--;
+  for (a->ops--; k < a->ops; k++) a->op[k] = a->op[k + 1];
   return p;
 }
 
@@ -42,7 +41,7 @@ void attune__async_land_groups(attune__warp *w, uint32_t lanes) {
 static int make_room(attune__async *a) {
   if (a->ops < a->room) return 1;
   uint32_t room = a->room ? 2 * a->room : 64;
-  attune__pending **op = realloc(a->op, room * sizeof *op);
+  attune__pending **op = realloc(a->op, room * sizeof(void *));
   if (!op) return 0;
   a->op = op, a->room = room;
   return 1;

@@ -309,23 +309,27 @@ static void run_prefetch(attune__warp *w, const attune__ins *i, uint32_t active)
   REDUCE(op, "s32", REDUCTION(id, ATTUNE__S32))                                                    \
   REDUCE(op, "u64", REDUCTION(id, ATTUNE__U64))
 
-/* clang-format off: one call a line */
+/* One call a line. */
+/* clang-format off */
 static const attune__opcode rows[] = {
-    LOAD("shared::cta") LOAD("shared::cluster") HINTED(
-        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster",
-        "[s],[g],w,[s],h", run_load,
-        1) ROW("cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes",
-               "[s],[s],w,[s]", run_move, 0)
-        HINTED("cp.async.bulk.global.shared::cta.bulk_group", "[g],[s],w", run_store, 0)
-            REDUCE("add", "f32", REDUCTION(ATTUNE__REDUCE_ADD, ATTUNE__F32))
-            REDUCE("add.noftz", "f16", REDUCTION(ATTUNE__REDUCE_ADD, ATTUNE__F16X2))
-            REDUCE("add.noftz", "bf16", REDUCTION(ATTUNE__REDUCE_ADD, ATTUNE__BF16X2))
-                REDUCE_TYPES("add", ATTUNE__REDUCE_ADD) REDUCE_TYPES("min", ATTUNE__REDUCE_MIN)
-                    REDUCE_TYPES("max", ATTUNE__REDUCE_MAX)
-                        HINTED("cp.async.bulk.prefetch.L2.global", "[g],w", run_prefetch, 0)
-                            ROW("cp.async.bulk.commit_group", "", run_commit, 0)
-                                ROW("cp.async.bulk.wait_group", "i", run_wait_group, 0)
-                                    ROW("cp.async.bulk.wait_group.read", "i", run_wait_group, 0)};
+    LOAD("shared::cta")
+    LOAD("shared::cluster")
+    HINTED("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster",
+           "[s],[g],w,[s],h", run_load, 1)
+    ROW("cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes", "[s],[s],w,[s]",
+        run_move, 0)
+    HINTED("cp.async.bulk.global.shared::cta.bulk_group", "[g],[s],w", run_store, 0)
+    REDUCE("add", "f32", REDUCTION(ATTUNE__REDUCE_ADD, ATTUNE__F32))
+    REDUCE("add.noftz", "f16", REDUCTION(ATTUNE__REDUCE_ADD, ATTUNE__F16X2))
+    REDUCE("add.noftz", "bf16", REDUCTION(ATTUNE__REDUCE_ADD, ATTUNE__BF16X2))
+    REDUCE_TYPES("add", ATTUNE__REDUCE_ADD)
+    REDUCE_TYPES("min", ATTUNE__REDUCE_MIN)
+    REDUCE_TYPES("max", ATTUNE__REDUCE_MAX)
+    HINTED("cp.async.bulk.prefetch.L2.global", "[g],w", run_prefetch, 0)
+    ROW("cp.async.bulk.commit_group", "", run_commit, 0)
+    ROW("cp.async.bulk.wait_group", "i", run_wait_group, 0)
+    ROW("cp.async.bulk.wait_group.read", "i", run_wait_group, 0)
+};
 /* clang-format on */
 
 const attune__opcodes attune__ops_bulk = {rows, sizeof rows / sizeof *rows};

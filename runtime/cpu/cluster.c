@@ -209,17 +209,32 @@ static void run_st_async(attune__warp *w, const attune__ins *i, uint32_t active)
   ROW("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4." type, "[s],{w,w,w,w},[s]",  \
       run_st_async, 0)
 
-/* clang-format off: one call a line */
+/* One call a line. */
+/* clang-format off */
 static const attune__opcode rows[] = {
-    ROW("mapa.shared::cluster.u32", "W,w,w", run_mapa32, 0) ROW("mapa.shared::cluster.u64", "D,d,w",
-                                                                run_mapa64, 0)
-        ROW("getctarank.shared::cluster.u32", "W,w", run_rank, 0) ALIGNED("arrive", run_arrive, 0)
-            ALIGNED("arrive.release", run_arrive, 0) ALIGNED("arrive.relaxed", run_arrive, 1)
-                ALIGNED("wait", run_wait, 0) ALIGNED("wait.acquire", run_wait, 0) ACCESS("b32")
-                    ACCESS("u32") ACCESS("s32") ACCESS("f32") ST_ASYNC("b32", "w")
-                        ST_ASYNC("u32", "w") ST_ASYNC("s32", "w") ST_ASYNC("f32", "w")
-                            ST_ASYNC("b64", "d") ST_ASYNC("u64", "d") ST_ASYNC_4("b32")
-                                ST_ASYNC_4("u32") ST_ASYNC_4("s32") ST_ASYNC_4("f32")};
+    ROW("mapa.shared::cluster.u32", "W,w,w", run_mapa32, 0)
+    ROW("mapa.shared::cluster.u64", "D,d,w", run_mapa64, 0)
+    ROW("getctarank.shared::cluster.u32", "W,w", run_rank, 0)
+    ALIGNED("arrive", run_arrive, 0)
+    ALIGNED("arrive.release", run_arrive, 0)
+    ALIGNED("arrive.relaxed", run_arrive, 1)
+    ALIGNED("wait", run_wait, 0)
+    ALIGNED("wait.acquire", run_wait, 0)
+    ACCESS("b32")
+    ACCESS("u32")
+    ACCESS("s32")
+    ACCESS("f32")
+    ST_ASYNC("b32", "w")
+    ST_ASYNC("u32", "w")
+    ST_ASYNC("s32", "w")
+    ST_ASYNC("f32", "w")
+    ST_ASYNC("b64", "d")
+    ST_ASYNC("u64", "d")
+    ST_ASYNC_4("b32")
+    ST_ASYNC_4("u32")
+    ST_ASYNC_4("s32")
+    ST_ASYNC_4("f32")
+};
 /* clang-format on */
 
 const attune__opcodes attune__ops_cluster = {rows, sizeof rows / sizeof *rows};

@@ -261,13 +261,18 @@ void attune__cp_async_exit(attune__warp *w) {
    .run = run_arrive,                                                                              \
    .data = noinc},
 
-/* clang-format off: one call a line */
+/* One call a line. */
+/* clang-format off */
 static const attune__opcode rows[] = {
-    COPY_AT("ca.shared.global", 0) COPY_AT("ca.shared::cta.global", 0)
-        COPY_AT("cg.shared.global", ONLY_16) COPY_AT("cg.shared::cta.global", ONLY_16)
-            ARRIVE_ROW(".shared", 0) ARRIVE_ROW(".shared::cta", 0) ARRIVE_ROW(".noinc.shared", 1)
-                ARRIVE_ROW(".noinc.shared::cta",
-                           1){.name = "cp.async.commit_group", .operands = "", .run = run_commit},
+    COPY_AT("ca.shared.global", 0)
+    COPY_AT("ca.shared::cta.global", 0)
+    COPY_AT("cg.shared.global", ONLY_16)
+    COPY_AT("cg.shared::cta.global", ONLY_16)
+    ARRIVE_ROW(".shared", 0)
+    ARRIVE_ROW(".shared::cta", 0)
+    ARRIVE_ROW(".noinc.shared", 1)
+    ARRIVE_ROW(".noinc.shared::cta", 1)
+    {.name = "cp.async.commit_group", .operands = "", .run = run_commit},
     {.name = "cp.async.wait_group", .operands = "i", .run = run_wait_group},
     {.name = "cp.async.wait_all", .operands = "", .run = run_wait_all},
 };

@@ -297,6 +297,7 @@ static void run_wait(attune__warp *w, const attune__ins *i, uint32_t active) {
   attune__mbarrier *b = NULL;
   uint32_t *p = attune__rp(w, i, 0);
   uint32_t ended = ended_lanes(w, i, active, &b);
+  if (!b) return; /* active is never 0 */
   if (!ended && s->polled == i && s->polled_at == b && s->polled_phase == b->phase) {
     attune__wait(w, b, 1, describe);
     return;
@@ -348,12 +349,23 @@ static void run_wait(attune__warp *w, const attune__ins *i, uint32_t active) {
   ROW("init" space, "[s],w", run_init, 0)                                                          \
   ROW("inval" space, "[s]", run_inval, 0)
 
-/* clang-format off: one call a line */
+/* One call a line. */
+/* clang-format off */
 static const attune__opcode rows[] = {
-    MADE(".shared") MADE(".shared::cta") ARRIVE("", 0) ARRIVE(".release.cta", 0)
-        ARRIVE(".release.cluster", 0) ARRIVE(".relaxed.cta", RELAXED)
-            ARRIVE(".relaxed.cluster", RELAXED) BYTES("") BYTES(".relaxed.cta")
-                BYTES(".relaxed.cluster") WAIT("") WAIT(".acquire.cta") WAIT(".acquire.cluster")};
+    MADE(".shared")
+    MADE(".shared::cta")
+    ARRIVE("", 0)
+    ARRIVE(".release.cta", 0)
+    ARRIVE(".release.cluster", 0)
+    ARRIVE(".relaxed.cta", RELAXED)
+    ARRIVE(".relaxed.cluster", RELAXED)
+    BYTES("")
+    BYTES(".relaxed.cta")
+    BYTES(".relaxed.cluster")
+    WAIT("")
+    WAIT(".acquire.cta")
+    WAIT(".acquire.cluster")
+};
 /* clang-format on */
 
 const attune__opcodes attune__ops_mbarrier = {rows, sizeof rows / sizeof *rows};

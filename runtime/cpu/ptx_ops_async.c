@@ -98,22 +98,30 @@ static void run_inc(attune__warp *w, const attune__ins *i, uint32_t active) {
    .run = function,                                                                                \
    .flags = ATTUNE__OP_WARP | ATTUNE__OP_WAITS},
 
-/* clang-format off: one call a line */
+/* One call a line. */
+/* clang-format off */
 static const attune__opcode rows[] = {
-    MEMORY_FENCE("cta") MEMORY_FENCE("cluster") MEMORY_FENCE("gpu") MEMORY_FENCE("sys")
-        ROW("membar.cta", "", run_nothing) ROW("membar.gl", "", run_nothing)
-            ROW("membar.sys", "", run_nothing)
-                ROW("fence.mbarrier_init.release.cluster", "", run_mbarrier_fence)
-                    ROW("fence.proxy.async", "", run_proxy_fence)
-                        ROW("fence.proxy.async.shared::cta", "", run_proxy_fence)
-                            ROW("fence.proxy.async.shared::cluster", "", run_proxy_fence)
-                                ROW("fence.proxy.async.global", "", run_nothing)
-                                    REGISTERS("dec", run_dec) REGISTERS("inc", run_inc)
+    MEMORY_FENCE("cta")
+    MEMORY_FENCE("cluster")
+    MEMORY_FENCE("gpu")
+    MEMORY_FENCE("sys")
+    ROW("membar.cta", "", run_nothing)
+    ROW("membar.gl", "", run_nothing)
+    ROW("membar.sys", "", run_nothing)
+    ROW("fence.mbarrier_init.release.cluster", "", run_mbarrier_fence)
+    ROW("fence.proxy.async", "", run_proxy_fence)
+    ROW("fence.proxy.async.shared::cta", "", run_proxy_fence)
+    ROW("fence.proxy.async.shared::cluster", "", run_proxy_fence)
+    ROW("fence.proxy.async.global", "", run_nothing)
+    REGISTERS("dec", run_dec)
+    REGISTERS("inc", run_inc)
     /* Launches run one after the other, each to its end. */
     ROW("griddepcontrol.launch_dependents", "", run_nothing)
-        ROW("griddepcontrol.wait", "", run_nothing)
+    ROW("griddepcontrol.wait", "", run_nothing)
     /* Caches are not modelled. */
-    ROW("prefetch.global.L2", "[g]", run_nothing) ROW("prefetch.tensormap", "[g]", run_nothing)};
+    ROW("prefetch.global.L2", "[g]", run_nothing)
+    ROW("prefetch.tensormap", "[g]", run_nothing)
+};
 /* clang-format on */
 
 const attune__opcodes attune__ops_async = {rows, sizeof rows / sizeof *rows};

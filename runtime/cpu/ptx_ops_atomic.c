@@ -212,28 +212,34 @@ static void run_shared(attune__warp *w, const attune__ins *i, uint32_t active) {
   VECTOR(order, 2, "{W,W}", "{w,w}")                                                               \
   VECTOR(order, 4, "{W,W,W,W}", "{w,w,w,w}")
 
-/* clang-format off: one call a line */
+/* One call a line. */
+/* clang-format off */
 static const attune__opcode rows[] = {
     ATOMIC("add.u32", "w", "W", DATA(ATTUNE__REDUCE_ADD, ATTUNE__U32))
-        ATOMIC("add.s32", "w", "W", DATA(ATTUNE__REDUCE_ADD, ATTUNE__S32))
-            ATOMIC("add.u64", "d", "D", DATA(ATTUNE__REDUCE_ADD, ATTUNE__U64))
-                ATOMIC("add.f32", "w", "W", DATA(ATTUNE__REDUCE_ADD, ATTUNE__F32))
-                ATOMIC("add.noftz.f16x2", "w", "W", DATA(ATTUNE__REDUCE_ADD, ATTUNE__F16X2))
-                ATOMIC("add.noftz.bf16x2", "w", "W", DATA(ATTUNE__REDUCE_ADD, ATTUNE__BF16X2))
-                    ORDERED(ATTUNE__REDUCE_MIN, "min") ORDERED(ATTUNE__REDUCE_MAX, "max")
-                        ATOMIC("inc.u32", "w", "W", DATA(ATTUNE__REDUCE_INC, ATTUNE__U32)) ATOMIC(
-                            "dec.u32", "w", "W", DATA(ATTUNE__REDUCE_DEC, ATTUNE__U32))
-                            BITS(ATTUNE__REDUCE_AND, "and") BITS(ATTUNE__REDUCE_OR, "or") BITS(
-                                ATTUNE__REDUCE_XOR, "xor") BITS(ATTUNE__REDUCE_EXCH, "exch")
-                                CAS_AT("atom.global", run_global,
-                                       "[g]") CAS_AT("atom.relaxed.gpu.global", run_global, "[g]")
-                                    CAS_AT("atom.acquire.gpu.global", run_global, "[g]")
-                                        CAS_AT("atom.release.gpu.global", run_global, "[g]")
-                                            CAS_AT("atom.acq_rel.gpu.global", run_global, "[g]")
-                                                CAS_AT("atom.shared", run_shared, "[s]")
-                                                    CAS_AT("atom.shared::cta", run_shared, "[s]")
-                                                        VECTORS("") VECTORS(".relaxed.gpu")
-                                                            VECTORS(".release.gpu")};
+    ATOMIC("add.s32", "w", "W", DATA(ATTUNE__REDUCE_ADD, ATTUNE__S32))
+    ATOMIC("add.u64", "d", "D", DATA(ATTUNE__REDUCE_ADD, ATTUNE__U64))
+    ATOMIC("add.f32", "w", "W", DATA(ATTUNE__REDUCE_ADD, ATTUNE__F32))
+    ATOMIC("add.noftz.f16x2", "w", "W", DATA(ATTUNE__REDUCE_ADD, ATTUNE__F16X2))
+    ATOMIC("add.noftz.bf16x2", "w", "W", DATA(ATTUNE__REDUCE_ADD, ATTUNE__BF16X2))
+    ORDERED(ATTUNE__REDUCE_MIN, "min")
+    ORDERED(ATTUNE__REDUCE_MAX, "max")
+    ATOMIC("inc.u32", "w", "W", DATA(ATTUNE__REDUCE_INC, ATTUNE__U32))
+    ATOMIC("dec.u32", "w", "W", DATA(ATTUNE__REDUCE_DEC, ATTUNE__U32))
+    BITS(ATTUNE__REDUCE_AND, "and")
+    BITS(ATTUNE__REDUCE_OR, "or")
+    BITS(ATTUNE__REDUCE_XOR, "xor")
+    BITS(ATTUNE__REDUCE_EXCH, "exch")
+    CAS_AT("atom.global", run_global, "[g]")
+    CAS_AT("atom.relaxed.gpu.global", run_global, "[g]")
+    CAS_AT("atom.acquire.gpu.global", run_global, "[g]")
+    CAS_AT("atom.release.gpu.global", run_global, "[g]")
+    CAS_AT("atom.acq_rel.gpu.global", run_global, "[g]")
+    CAS_AT("atom.shared", run_shared, "[s]")
+    CAS_AT("atom.shared::cta", run_shared, "[s]")
+    VECTORS("")
+    VECTORS(".relaxed.gpu")
+    VECTORS(".release.gpu")
+};
 /* clang-format on */
 
 const attune__opcodes attune__ops_atomic = {rows, sizeof rows / sizeof *rows};

@@ -221,20 +221,33 @@ static void run_trap(attune__warp *w, const attune__ins *i, uint32_t active) {
   ROW("shfl.sync." opcode ".b32", "W,w,w,w,w", run_shuffle, mode)                                  \
   ROW("shfl.sync." opcode ".b32", "W|P,w,w,w,w", run_shuffle_p, mode)
 
-/* clang-format off: one call a line */
+/* One call a line. */
+/* clang-format off */
 static const attune__opcode rows[] = {
-    ROW("vote.sync.all.pred", "P,p,w", run_vote, ALL) ROW("vote.sync.any.pred", "P,p,w", run_vote,
-                                                          ANY)
-        ROW("vote.sync.uni.pred", "P,p,w", run_vote, UNI) ROW("vote.sync.ballot.b32", "W,p,w",
-                                                              run_ballot, 0)
-            ROW("activemask.b32", "W", run_activemask, 0) ROW("elect.sync", "W|P,w", run_elect, 0)
-                MATCH("b32", "w") MATCH("b64", "d") REDUX("add.u32", ADD) REDUX("add.s32", ADD)
-                    REDUX("min.u32", MIN_U) REDUX("max.u32", MAX_U) REDUX("min.s32", MIN_S)
-                        REDUX("max.s32", MAX_S) REDUX("and.b32", AND) REDUX("or.b32", OR)
-                            REDUX("xor.b32", XOR) SHUFFLE("up", UP) SHUFFLE("down", DOWN)
-                                SHUFFLE("bfly", BFLY) SHUFFLE("idx", IDX)
-                                    ROW("nanosleep.u32", "w", run_nothing, 0)
-                                        ROW("trap", "", run_trap, 0)};
+    ROW("vote.sync.all.pred", "P,p,w", run_vote, ALL)
+    ROW("vote.sync.any.pred", "P,p,w", run_vote, ANY)
+    ROW("vote.sync.uni.pred", "P,p,w", run_vote, UNI)
+    ROW("vote.sync.ballot.b32", "W,p,w", run_ballot, 0)
+    ROW("activemask.b32", "W", run_activemask, 0)
+    ROW("elect.sync", "W|P,w", run_elect, 0)
+    MATCH("b32", "w")
+    MATCH("b64", "d")
+    REDUX("add.u32", ADD)
+    REDUX("add.s32", ADD)
+    REDUX("min.u32", MIN_U)
+    REDUX("max.u32", MAX_U)
+    REDUX("min.s32", MIN_S)
+    REDUX("max.s32", MAX_S)
+    REDUX("and.b32", AND)
+    REDUX("or.b32", OR)
+    REDUX("xor.b32", XOR)
+    SHUFFLE("up", UP)
+    SHUFFLE("down", DOWN)
+    SHUFFLE("bfly", BFLY)
+    SHUFFLE("idx", IDX)
+    ROW("nanosleep.u32", "w", run_nothing, 0)
+    ROW("trap", "", run_trap, 0)
+};
 /* clang-format on */
 
 const attune__opcodes attune__ops_warp = {rows, sizeof rows / sizeof *rows};

@@ -314,19 +314,23 @@ static int accept_5(int32_t number, uint32_t operands) {
   STORE("cp.reduce.async.bulk.tensor.#d.global.shared::cta." name, run_reduce, op)                 \
   STORE("cp.reduce.async.bulk.tensor.#d.global.shared::cta." name ".tile", run_reduce, op)
 
-/* clang-format off: one call a line */
+/* One call a line. */
+/* clang-format off */
 static const attune__opcode rows[] = {
-    LOAD("shared::cluster.global") LOAD("shared::cluster.global.tile") LOAD("shared::cta.global")
-        LOAD("shared::cta.global.tile") MULTICAST("shared::cluster.global")
-            MULTICAST("shared::cluster.global.tile")
-                STORE("cp.async.bulk.tensor.#d.global.shared::cta", run_store, 0)
-                    STORE("cp.async.bulk.tensor.#d.global.shared::cta.tile", run_store, 0)
-                        REDUCE("add", ATTUNE__REDUCE_ADD) REDUCE("min", ATTUNE__REDUCE_MIN)
-                            REDUCE("max", ATTUNE__REDUCE_MAX)
-                                ROW("cp.async.bulk.prefetch.tensor.#d.L2.global", "[g,{w*}]",
-                                    run_prefetch, 0, 1)
-                                    ROW("cp.async.bulk.prefetch.tensor.#d.L2.global.tile",
-                                        "[g,{w*}]", run_prefetch, 0, 1)};
+    LOAD("shared::cluster.global")
+    LOAD("shared::cluster.global.tile")
+    LOAD("shared::cta.global")
+    LOAD("shared::cta.global.tile")
+    MULTICAST("shared::cluster.global")
+    MULTICAST("shared::cluster.global.tile")
+    STORE("cp.async.bulk.tensor.#d.global.shared::cta", run_store, 0)
+    STORE("cp.async.bulk.tensor.#d.global.shared::cta.tile", run_store, 0)
+    REDUCE("add", ATTUNE__REDUCE_ADD)
+    REDUCE("min", ATTUNE__REDUCE_MIN)
+    REDUCE("max", ATTUNE__REDUCE_MAX)
+    ROW("cp.async.bulk.prefetch.tensor.#d.L2.global", "[g,{w*}]", run_prefetch, 0, 1)
+    ROW("cp.async.bulk.prefetch.tensor.#d.L2.global.tile", "[g,{w*}]", run_prefetch, 0, 1)
+};
 /* clang-format on */
 
 const attune__opcodes attune__ops_tma = {rows, sizeof rows / sizeof *rows};
