@@ -205,6 +205,47 @@ START_TEST(registers_move) {
 }
 END_TEST
 
+/* ---- polls, misuse -----------------------------------------------------------------------------
+ */
+
+static void check_either(void) {
+  const uint32_t *words = &plain[0][0][0];
+  for (int k = 0; k < 64; k++) ck_assert_uint_eq(words[64 + k], words[k]);
+  fill();
+  for (uint32_t k = 0; k < 64; k++) plain[0][k / 32][k % 32] = k * 91;
+}
+
+START_TEST(polls_end) {
+  static const fault faults[] = {{60, "times in vain: mbarrier 0x808 phase 0: 0 arrivals and 128"}};
+  run_clean("either", launch_of(1, 32, BOTH), check_either);
+  run_faults("either", launch_of(1, 32, BOTH), faults, 1);
+}
+END_TEST
+
+START_TEST(misuse_is_found) {
+  static const fault faults[] = {
+      {31, "TMA: shared address 0x440 is not aligned to 128"},
+      {32, "the tensor map is no kernel parameter"},
+      {33, "the 128 bytes at byte 320 of the parameters are no tensor map"},
+      {34, "both addresses and the size must be multiples of 16"},
+      {35, "both addresses and the size must be multiples of 16"},
+      {36, "128 bytes at byte 8128 of the block's 8192 bytes of shared memory"},
+      {37, "no elements of it"},
+      {38, "mbarrier.inval is missing"},
+      {39, "st.shared overwrites an mbarrier"},
+      {40, "count 0 is not within 1"},
+      {41, "copies to mbarrier 0x1400 were not waited for"},
+      {42, "counts at most 1048575 bytes in a phase"},
+      {43, "parity 2 is neither 0 nor 1"},
+      {44, "while asynchronous work reads it"},
+      {45, "barrier.cluster.wait with no barrier.cluster.arrive before"},
+      {46, "with no barrier.cluster.wait between"},
+      {47, "mapa: rank 1 of a cluster of 1"},
+      {48, "setmaxnreg.dec to 32, the warp has 24"}};
+  run_faults("misuse", launch_of(1, 32, BOTH), faults, sizeof faults / sizeof *faults);
+}
+END_TEST
+
 /* ---- tensor maps -------------------------------------------------------------------------------
  */
 
@@ -242,4 +283,4 @@ START_TEST(maps_are_checked) {
 END_TEST
 
 TEST_MAIN("cpu_tma", loads_are_clean, load_faults_are_found, bytes_are_counted, stores,
-          reductions_and_runs, registers_move, maps_are_checked)
+          reductions_and_runs, registers_move, polls_end, misuse_is_found, maps_are_checked)

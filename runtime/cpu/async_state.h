@@ -103,6 +103,7 @@ typedef struct attune__async_warp {
   const attune__ins *polled; /* the last wait that found its phase unfinished, see mbarrier.c */
   const attune__mbarrier *polled_at;
   uint32_t polled_phase;
+  uint32_t polls; /* that failed since the last that did not */
 
   uint32_t registers;       /* of a thread, setmaxnreg */
   uint32_t cluster_arrived; /* phases of the cluster barrier that the warp arrived at */

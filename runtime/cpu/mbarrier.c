@@ -7,7 +7,12 @@
 
 #include <stdio.h>
 
-enum { OBJECT_BYTES = 8, COUNT_MAX = (1 << 20) - 1 /* arrivals and bytes, PTX ISA */ };
+enum {
+  OBJECT_BYTES = 8,
+  COUNT_MAX = (1 << 20) - 1, /* arrivals and bytes, PTX ISA */
+  POLLS_PER_LANDING = 64,
+  POLLS_MAX = 1 << 16
+};
 
 /* ---- phases ------------------------------------------------------------------------------------
  */
@@ -290,6 +295,18 @@ static uint32_t ended_lanes(attune__warp *w, const attune__ins *i, uint32_t acti
   return ended;
 }
 
+/* A loop over several polls never stops the warp, so nothing would ever land late: something lands
+ * every now and then, and in the end it is a deadlock. */
+static void count_poll(attune__warp *w, const attune__mbarrier *b) {
+  uint32_t polls = ++w->async->polls;
+  if (polls % POLLS_PER_LANDING == 0) attune__async_land(w->engine, 0);
+  if (polls < POLLS_MAX) return;
+  attune__fault(w, -1,
+                "polled %u times in vain: mbarrier 0x%x phase %u: %u arrivals and %lld bytes "
+                "missing",
+                polls, address_of(b), b->phase, b->pending, (long long)b->bytes);
+}
+
 /* test_wait and try_wait are polls. The first that fails says so, since a kernel may do something
  * else meanwhile; the same one again is a loop, and stops the warp until the phase ends. */
 static void run_wait(attune__warp *w, const attune__ins *i, uint32_t active) {
@@ -306,6 +323,10 @@ static void run_wait(attune__warp *w, const attune__ins *i, uint32_t active) {
   s->polled_at = b;
   s->polled_phase = b->phase;
   *p = (*p & ~active) | ended;
+  if (ended)
+    s->polls = 0;
+  else
+    count_poll(w, b);
 }
 
 /* ---- the table ---------------------------------------------------------------------------------

@@ -139,3 +139,97 @@ extern "C" __global__ void __launch_bounds__(384, 1) registers(const __grid_cons
   p.plain[threadIdx.x] = threadIdx.x;
   asm volatile("griddepcontrol.launch_dependents;");
 }
+
+DEV bool poll(u32 bar) {
+  u32 ended;
+  asm volatile("{\n.reg .pred p;\nmbarrier.test_wait.parity.shared::cta.b64 p, [%1], 0;\n"
+               "selp.u32 %0, 1, 0, p;\n}" : "=r"(ended) : "r"(bar) : "memory");
+  return ended;
+}
+
+// Whichever of two runs of bytes comes first; the other is waited for by its state.
+extern "C" __global__ void __launch_bounds__(32) either(const __grid_constant__ P p) {
+  const u32 base = smem_base(), bar = base + 1024, t = threadIdx.x;
+  if (t == 0) {
+    u64 state;
+    u32 ended = 0;
+    init(bar, 1);
+    init(bar + 8, 1);
+    init_fence();
+    bulk_load(base, p.plain, 128, bar);
+    expect(bar, 128);
+#if FAULT != 60
+    bulk_load(base + 128, p.plain + 32, 128, bar + 8);
+#endif
+    asm volatile("mbarrier.arrive.expect_tx.release.cta.shared::cta.b64 %0, [%1], 128;"
+                 : "=l"(state) : "r"(bar + 8) : "memory");
+#if FAULT == 60
+    while (!poll(bar + 8) && !poll(bar + 8)) {} /*@60*/
+#else
+    while (!poll(bar) && !poll(bar + 8)) {}
+#endif
+    wait(bar, 0);
+    while (!ended)
+      asm volatile("{\n.reg .pred p;\nmbarrier.try_wait.shared::cta.b64 p, [%1], %2;\n"
+                   "selp.u32 %0, 1, 0, p;\n}" : "=r"(ended) : "r"(bar + 8), "l"(state) : "memory");
+    for (u32 k = 0; k < 64; k++) p.plain[64 + k] = load_shared(base + k * 4);
+  }
+}
+
+// One wrong thing each.
+extern "C" __global__ void __launch_bounds__(32) misuse(const __grid_constant__ P p) {
+  const u32 base = smem_base(), bar = base + 4096, t = threadIdx.x;
+  if (t == 0) {
+    init(bar, 1);
+    init_fence();
+    for (u32 k = 0; k < 4; k++) store_shared(base + 4 * k, k);
+    proxy_fence();
+#if FAULT == 31
+    load_box(base + 64, &p.in, 0, 0, bar); /*@31*/
+#elif FAULT == 32
+    load_box(base, (const TensorMap *)p.plain, 0, 0, bar); /*@32*/
+#elif FAULT == 33
+    load_box(base, (const TensorMap *)((const char *)&p + 320), 0, 0, bar); /*@33*/
+#elif FAULT == 34
+    bulk_load(base, (const char *)p.plain + 4, 128, bar); /*@34*/
+#elif FAULT == 35
+    bulk_load(base, p.plain, 120, bar); /*@35*/
+#elif FAULT == 36
+    bulk_load(base + 8192 - 64, p.plain, 128, bar); /*@36*/
+#elif FAULT == 37
+    bulk_load(base, p.plain + 6 * 512 - 16, 128, bar); /*@37*/
+    expect(bar, 128);
+    wait(bar, 0);
+#elif FAULT == 38
+    init(bar, 1); /*@38*/
+#elif FAULT == 39
+    store_shared(bar, 0); /*@39*/
+#elif FAULT == 40
+    init(bar + 8, 0); /*@40*/
+#elif FAULT == 41
+    expect(bar, 128);
+    bulk_load(base, p.plain, 128, bar);
+    invalidate(bar); /*@41*/
+#elif FAULT == 42
+    expect(bar, 1 << 20); /*@42*/
+#elif FAULT == 43
+    wait(bar, 2); /*@43*/
+#elif FAULT == 44
+    bulk_store(p.plain, base, 16);
+    bulk_commit();
+    wait(bar, 1);
+    store_shared(base, 2); /*@44*/
+#endif
+  }
+#if FAULT == 45
+  cluster_wait(); /*@45*/
+#elif FAULT == 46
+  cluster_arrive();
+  cluster_arrive(); /*@46*/
+#elif FAULT == 47
+  p.plain[0] = peer_load(peer_address(base, 1)); /*@47*/
+#elif FAULT == 48
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 24;");
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 32;"); /*@48*/
+#endif
+}
