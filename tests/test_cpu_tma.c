@@ -38,6 +38,8 @@ static void encode(unsigned char *bytes, attune__map_type type, uint64_t base, u
   ck_assert_msg(status == ATTUNE_OK, "%s", attune_error());
 }
 
+static attune__tensormap *other_map; /* NULL, or what `in` is instead */
+
 static void bind(void *memory, const uint64_t pointer[]) {
   params *p = memory;
   encode(p->in, ATTUNE__MAP_BF16, pointer[0], COLUMNS, ROWS, BOX_COLUMNS, BOX_ROWS,
@@ -45,6 +47,10 @@ static void bind(void *memory, const uint64_t pointer[]) {
   encode(p->out, ATTUNE__MAP_BF16, pointer[1], BOX_COLUMNS, ROWS, BOX_COLUMNS, BOX_ROWS,
          ATTUNE__SWIZZLE_128);
   encode(p->sums, ATTUNE__MAP_F32, pointer[2], 32, 8, 32, 8, ATTUNE__SWIZZLE_NONE);
+  if (other_map) {
+    other_map->base = pointer[0];
+    ck_assert_int_eq(attune__tensormap_encode(other_map, p->in), ATTUNE_OK);
+  }
   p->plain = pointer[3];
   p->floats = pointer[4];
   p->tiles = TILES;
@@ -133,6 +139,57 @@ START_TEST(load_faults_are_found) {
       {20, "2 arrivals and 0 bytes missing"},
       {21, "0 arrivals missing, 16 bytes too many"}};
   run_faults("pipeline", launch_of(1, 96, BOTH), faults, sizeof faults / sizeof *faults);
+}
+END_TEST
+
+/* The word at a box's element, by what the map says; its fill out of bounds. */
+static uint32_t boxed(const attune__tensormap *m, const int at[5], const uint32_t index[5]) {
+  uint64_t byte = 0;
+  uint32_t word;
+  for (uint32_t a = 0; a < m->rank; a++) {
+    int64_t k = (int64_t)at[a] + index[a];
+    if (k < 0 || k >= (int64_t)m->extent[a]) return m->nan_fill ? 0x7fff7fff : 0;
+    byte += (uint64_t)k * (a ? m->stride[a] : 4);
+  }
+  memcpy(&word, (const char *)in + byte, sizeof word);
+  return word;
+}
+
+static void check_rank(attune__tensormap map, int rank, const int at[5]) {
+  uint32_t index[5], n = 0;
+  cpu_kernel k = cpu_kernel_make("tma.cu", "ranks", "sm_90a", rank);
+  cpu_launch launch = launch_of(1, 32, BOTH);
+  fill();
+  other_map = &map;
+  attune_status status = cpu_kernel_run(&k, &launch);
+  other_map = NULL;
+  ck_assert_msg(status == ATTUNE_OK, "%s", attune_error());
+  const uint32_t *words = &plain[0][0][0];
+  for (index[4] = 0; index[4] < (rank > 4 ? map.box[4] : 1); index[4]++)
+    for (index[3] = 0; index[3] < (rank > 3 ? map.box[3] : 1); index[3]++)
+      for (index[2] = 0; index[2] < (rank > 2 ? map.box[2] : 1); index[2]++)
+        for (index[1] = 0; index[1] < (rank > 1 ? map.box[1] : 1); index[1]++)
+          for (index[0] = 0; index[0] < map.box[0]; index[0]++, n++)
+            ck_assert_uint_eq(words[n], boxed(&map, at, index));
+  cpu_kernel_free(&k);
+}
+
+START_TEST(every_rank) {
+  attune__tensormap one = {.type = ATTUNE__MAP_F32, .rank = 1, .extent = {100}, .box = {8}};
+  attune__tensormap three = {.type = ATTUNE__MAP_U32,
+                             .rank = 3,
+                             .extent = {5, 3, 4},
+                             .stride = {0, 32, 144},
+                             .box = {4, 2, 2},
+                             .nan_fill = 1};
+  attune__tensormap five = {.type = ATTUNE__MAP_S32,
+                            .rank = 5,
+                            .extent = {8, 3, 2, 3, 2},
+                            .stride = {0, 48, 160, 320, 960},
+                            .box = {4, 2, 2, 2, 1}};
+  check_rank(one, 1, (const int[5]){-3});
+  check_rank(three, 3, (const int[5]){2, 2, -1});
+  check_rank(five, 5, (const int[5]){6, -1, 1, 2, 1});
 }
 END_TEST
 
@@ -282,5 +339,5 @@ START_TEST(maps_are_checked) {
 }
 END_TEST
 
-TEST_MAIN("cpu_tma", loads_are_clean, load_faults_are_found, bytes_are_counted, stores,
+TEST_MAIN("cpu_tma", loads_are_clean, every_rank, load_faults_are_found, bytes_are_counted, stores,
           reductions_and_runs, registers_move, polls_end, misuse_is_found, maps_are_checked)

@@ -233,3 +233,29 @@ extern "C" __global__ void __launch_bounds__(32) misuse(const __grid_constant__ 
   asm volatile("setmaxnreg.dec.sync.aligned.u32 32;"); /*@48*/
 #endif
 }
+
+// Boxes of one, three and five axes of `in`, whatever the map says of them: FAULT is the rank.
+extern "C" __global__ void __launch_bounds__(32) ranks(const __grid_constant__ P p) {
+  const u32 base = smem_base(), bar = base + 1024, t = threadIdx.x;
+  if (t == 0) {
+    init(bar, 1);
+    init_fence();
+    expect(bar, FAULT == 1 ? 32 : FAULT == 3 ? 64 : 128);
+#if FAULT == 1
+    asm volatile("cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes"
+                 ".L2::cache_hint [%0], [%1, {%2}], [%3], %4;" ::"r"(base), "l"(&p.in), "r"(-3),
+                 "r"(bar), "l"(0x14F0000000000000ull) : "memory");
+#elif FAULT == 3
+    asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes"
+                 " [%0], [%1, {%2, %3, %4}], [%5];" ::"r"(base), "l"(&p.in), "r"(2), "r"(2),
+                 "r"(-1), "r"(bar) : "memory");
+#else
+    asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes"
+                 " [%0], [%1, {%2, %3, %4, %5, %6}], [%7];" ::"r"(base), "l"(&p.in), "r"(6),
+                 "r"(-1), "r"(1), "r"(2), "r"(1), "r"(bar) : "memory");
+#endif
+    wait(bar, 0);
+    for (u32 k = 0; k < (FAULT == 1 ? 8 : FAULT == 3 ? 16 : 32); k++)
+      p.plain[k] = load_shared(base + 4 * k);
+  }
+}
