@@ -1,0 +1,131 @@
+/* test_cpu_faults.c - faults seeded into the templates' own text: each is reported with the line of
+ * the template where it was made, or where it shows. Needs NVRTC. */
+#include "cpu_trial.h"
+#include "test.h"
+
+static const char kernel[] = "attn_fwd_sm80_fp32_d64_causal__fma_m32n32";
+static const char skeleton[] = "templates/attn_fwd/fma.cu";
+static const attune_shape shape = {2, 2, 1, 70, 133, -1, 0, ATTUNE_CORNER_BOTTOM_RIGHT};
+
+/* A missing barrier shows as the first of these that the schedule meets. */
+#define UNSYNCHRONISED                                                                             \
+  "which nothing has written|with no barrier between|with no __syncwarp between"
+
+/* The last place of `find` in the kernel's text is replaced. line: text of the template's line that
+ * the report must name; NULL: any, for what shows at the next access of several. */
+typedef struct seed {
+  const char *find, *replace, *report, *line;
+} seed;
+
+static const seed seeds[] = {
+    {"if (row < rows)", "if (row <= rows)", "of q are no elements of it", "(smem.q, q,"},
+    {"__syncthreads();\n\n    // S = Q K^T", "\n\n    // S = Q K^T", UNSYNCHRONISED,
+     "add_product_abt<kHeadDimQK>(s,"},
+    {"__syncwarp();", ";", "of the warp wrote, with no __syncwarp between",
+     "add_product_ab<kBlockN>(rows.o,"},
+    {"__syncthreads();\n  }", "\n  }", "with no barrier between", NULL},
+    {"if (tile_row(i) >= rows) continue;", ";", "of o are no elements of it", "store_output(o,"},
+    {"if (tile_row(i) >= rows) continue;", "if (tile_row(i) > rows) continue;",
+     "of o are no elements of it", "store_output(o,"},
+    {"if (tile_row(i) >= rows) continue;", "if (tile_row(i) + 1 >= rows) continue;",
+     "was never written", NULL},
+    {"store_output(o, params.o_stride_seq, i1 - i0, rows.o);",
+     "store_output(o, params.o_stride_seq, i1 - i0, rows.o);"
+     "store_output(o, params.o_stride_seq, i1 - i0, rows.o);",
+     ", which was written before", "store_output(o,"},
+    {"if (tile_row(i) >= rows) continue;", "if (tile_row(i) >= rows) break; __syncthreads();",
+     "needs the whole warp|deadlock", NULL},
+    {"__syncthreads();\n\n    // S = Q K^T",
+     "if (threadIdx.x >= 32) __syncthreads();\n\n    // S = Q K^T", "deadlock|" UNSYNCHRONISED,
+     NULL},
+};
+
+static void must_find(const char *at, const char *what) {
+  ck_assert_msg(at != NULL, "the template has no \"%s\" any more", what);
+}
+
+static const char *last_of(const char *text, const char *find) {
+  const char *last = NULL;
+  for (const char *at = strstr(text, find); at; at = strstr(at + 1, find)) last = at;
+  must_find(last, find);
+  return last;
+}
+
+static char *plant(void *user, const char *source) {
+  const seed *s = user;
+  const char *at = last_of(source, s->find);
+  size_t size = strlen(source) + strlen(s->replace) + 1;
+  char *out = malloc(size);
+  ck_assert_ptr_nonnull(out);
+  snprintf(out, size, "%.*s%s%s", (int)(at - source), source, s->replace, at + strlen(s->find));
+  return out;
+}
+
+/* "attn_fwd/fma.cu:118:" or "attn_fwd/fma.cu:118 " of the line that has the text. */
+static int names_line(const char *report, const char *text) {
+  static char file[1 << 16];
+  FILE *f = fopen(skeleton, "rb");
+  ck_assert_ptr_nonnull(f);
+  file[fread(file, 1, sizeof file - 1, f)] = 0;
+  fclose(f);
+  const char *at = strstr(file, text);
+  must_find(at, text);
+  int line = 1;
+  for (const char *p = file; p < at; p++) line += *p == '\n';
+  char where[64];
+  snprintf(where, sizeof where, "attn_fwd/fma.cu:%d", line);
+  const char *named = strstr(report, where);
+  return named && strchr(": ", named[strlen(where)]);
+}
+
+static int has_one(const char *report, const char *texts) {
+  while (*texts) {
+    char text[128];
+    size_t size = strcspn(texts, "|");
+    snprintf(text, sizeof text, "%.*s", (int)size, texts);
+    if (strstr(report, text)) return 1;
+    texts += size + (texts[size] == '|');
+  }
+  return 0;
+}
+
+static void expect_report(const seed *s, uint64_t schedule) {
+  attune_cpu_options options = attune_cpu_options_init();
+  attune_context *context;
+  trial_part part;
+  options.arch = "sm_80", options.schedule_seed = schedule;
+  must(attune_cpu_open(&options, &context));
+  trial_compile(kernel, plant, (void *)(uintptr_t)s, &part);
+  attune_program *program = trial_program(context, &part, 1);
+  trial t = trial_make(context, &part.kernel.variant, &shape);
+  attune_status status = trial_launch(&t, program);
+  const char *report = status ? attune_error() : "";
+  if (getenv("ATTUNE_TEST_REPORTS")) printf("%s\n", report);
+  ck_assert_msg(status == ATTUNE_MISMATCH, "%s -> %s: not found, status %d", s->find, s->replace,
+                (int)status);
+  ck_assert_msg(strstr(report, kernel) && has_one(report, s->report), "%s -> %s: got: %s", s->find,
+                s->replace, report);
+  ck_assert_msg(!s->line || names_line(report, s->line), "%s -> %s: not the line of %s: %s",
+                s->find, s->replace, s->line, report);
+  trial_free(&t);
+  attune_close(context);
+  free(part.entry);
+}
+
+START_TEST(seeded_faults_are_found) {
+  for (size_t k = 0; k < sizeof seeds / sizeof *seeds; k++) expect_report(&seeds[k], 0);
+}
+END_TEST
+
+/* What one schedule shows as unwritten, another may show as a race. */
+START_TEST(races_are_found_in_any_schedule) {
+  seed any = seeds[1];
+  any.report = UNSYNCHRONISED, any.line = NULL;
+  for (uint64_t schedule = 1; schedule <= 4; schedule++) expect_report(&any, schedule);
+  any = seeds[3];
+  any.report = UNSYNCHRONISED;
+  for (uint64_t schedule = 1; schedule <= 4; schedule++) expect_report(&any, schedule);
+}
+END_TEST
+
+TEST_MAIN("cpu_faults", seeded_faults_are_found, races_are_found_in_any_schedule)
