@@ -39,8 +39,7 @@ static int either(attune__warp *w, const attune__ins *ins, uint32_t k, int32_t y
   if (!k) return 0;
   int32_t value = (int32_t)attune__r32(w, ins, k)[0];
   if (value != yes && value != no)
-    attune__fault(w, -1, "%s: immediate %d where %d or %d is due", ins->opcode->name, value, yes,
-                  no);
+    attune__fault(w, -1, "wgmma.mma_async: immediate %d where %d or %d is due", value, yes, no);
   return value == yes;
 }
 
@@ -95,7 +94,7 @@ static void load_b(attune__warp *w, const attune__ins *ins, const form *f, const
 static int scale_d(attune__warp *w, const attune__ins *ins, uint32_t k) {
   uint32_t p = *attune__rp(w, ins, k);
   if (p && p != ATTUNE__FULL)
-    attune__fault(w, -1, "%s: scale-d differs between lanes", ins->opcode->name);
+    attune__fault(w, -1, "wgmma.mma_async: scale-d differs between lanes");
   return p != 0;
 }
 

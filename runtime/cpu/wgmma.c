@@ -6,7 +6,8 @@
  *
  * wgmma.fence orders registers between ordinary instructions and wgmma. It is due before the first
  * wgmma and after every wait; while work is unfinished, a register written since the last fence is
- * found too. A plain move hands on what its source is. */
+ * found too. A plain move hands on when its source was written: compilers place them anywhere, for
+ * ptxas to remove. */
 #include "wgmma.h"
 
 #include "../variant.h"
@@ -102,8 +103,9 @@ static void ordinary(attune__warp *w, const attune__ins *ins, const attune__oper
   if (!writes || o->bytes != 4) return;
   const attune__operand *source = &ins->operand[ins->operands - 1];
   const entry *from = find(s, source);
-  int moved = strncmp(ins->opcode->name, "mov.", 4) == 0 && holds(from, source);
-  *e = (entry){.slot = o->slot, .written = moved ? from->written : s->fences + 1};
+  int moves = strncmp(ins->opcode->name, "mov.", 4) == 0;
+  uint32_t moved = holds(from, source) ? from->written : 0;
+  *e = (entry){.slot = o->slot, .written = moves ? moved : s->fences + 1};
 }
 
 /* Operands follow the letters of the opcode's pattern; those of upper case are written. */
@@ -208,17 +210,19 @@ static void use(attune__warp *w, attune__wgmma *s, const attune__ins *ins, uint3
   entry *e = find(s, o);
   if (o->bytes != 4) return;
   if (holds(e, o) && e->group) {
-    int chained =
-        result && e->result && e->user->opcode == ins->opcode && e->user->number == ins->number;
+    int chained = result && e->result && e->user->number == ins->number &&
+                  strcmp(e->user->opcode->name, ins->opcode->name) == 0;
     if (!chained && (result || e->result))
-      attune__fault(w, -1,
-                    "%s: a register of %s is in use by an earlier one of another shape or role: "
-                    "no wgmma.wait_group",
-                    ins->opcode->name, result ? "the accumulator" : "A");
+      attune__fault(
+          w, -1,
+          "wgmma.mma_async: a register of %s is in use by an earlier one of another shape or role: "
+          "no wgmma.wait_group",
+          result ? "the accumulator" : "A");
   } else {
     if (holds(e, o) && e->written == s->fences + 1)
-      attune__fault(w, -1, "%s: a register of %s was written after the last wgmma.fence",
-                    ins->opcode->name, result ? "the accumulator" : "A");
+      attune__fault(w, -1,
+                    "wgmma.mma_async: a register of %s was written after the last wgmma.fence",
+                    result ? "the accumulator" : "A");
     w->busy++;
   }
   *e = (entry){o->slot, s->group + 1, ins, result, 0};
