@@ -78,7 +78,7 @@ START_TEST(misuse_is_found) {
       "a register that wgmma.mma_async still writes",
       "while asynchronous work reads it",
       "with no wgmma.fence since the start or the last wgmma.wait_group",
-      "never waited for"};
+      "reads a register that wgmma.mma_async still writes"};
   fill();
   for (int fault = 1; fault < (int)(sizeof texts / sizeof *texts); fault++) {
     cpu_kernel k = cpu_kernel_make("wgmma.cu", "products", "sm_90a", fault);

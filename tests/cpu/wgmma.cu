@@ -75,8 +75,8 @@ extern "C" __global__ void __launch_bounds__(128, 1) products(const __grid_const
   wgmma_commit();
 #endif
 #if FAULT == 11
-  multiply(other, a, b, add); /*@11*/
+  multiply(other, a, b, add); // never committed
 #endif
   wgmma_wait<0>();
-  for (int i = 0; i < 4; i++) p.out[threadIdx.x * 4 + i] = d[i] + other[i]; /*@4*/
+  for (int i = 0; i < 4; i++) p.out[threadIdx.x * 4 + i] = d[i] + other[i]; /*@11*/
 } /*@4*/
