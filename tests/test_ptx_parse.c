@@ -253,7 +253,7 @@ START_TEST(mutations) {
   for (int k = 0; k < 20000; k++) {
     const char *source = module_of(all_kinds);
     size_t size = strlen(source);
-    memcpy(text, source, size);
+    memcpy(text, source, size + 1);
     parse_any(text, mutate(text, size));
   }
 }
@@ -269,7 +269,7 @@ START_TEST(deep_and_long) {
   static char text[TEXT_MAX];
   memset(text, '{', sizeof text);
   static const char head[] = ".entry k(.param .align 8 .b8 a[8]) ";
-  memcpy(text, head, strlen(head));
+  memcpy(text, head, sizeof head - 1);
   parse_any(text, sizeof text);
   memset(text + strlen(head), 'a', sizeof text - strlen(head));
   text[strlen(head)] = '{';

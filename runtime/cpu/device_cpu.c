@@ -29,8 +29,7 @@ struct attune__function {
 static attune_status check_entry(const cpu_device *d, const attune_entry *entry) {
   if (!entry->payload[ATTUNE_PAYLOAD_PTX].data)
     return attune_fail(ATTUNE_BAD_FILE,
-                       "%s has no PTX, which the CPU device executes: build it again",
-                       entry->name);
+                       "%s has no PTX, which the CPU device executes: build it again", entry->name);
   if (entry->recipe.smem_bytes <= (uint32_t)d->base.facts.smem_block) return ATTUNE_OK;
   return attune_fail(ATTUNE_BAD_FILE,
                      "%s needs %u bytes of shared memory per block, %s has %d: build it with a "
@@ -254,7 +253,7 @@ static attune_status check_options(const attune_cpu_options *o, uint32_t *arch) 
 attune_status attune_cpu_open(const attune_cpu_options *options, attune_context **out) {
   if (!out) return attune_fail(ATTUNE_INVALID, "attune_cpu_open: out is NULL");
   *out = NULL;
-  uint32_t arch;
+  uint32_t arch = 0;
   attune_status status = check_options(options, &arch);
   if (status) return status;
   cpu_device *d = calloc(1, sizeof *d);
@@ -285,7 +284,7 @@ static cpu_device *device_of(attune_context *context) {
 }
 
 attune_status attune_cpu_configure(attune_context *context, const attune_cpu_options *options) {
-  uint32_t arch;
+  uint32_t arch = 0;
   cpu_device *d = device_of(context);
   if (!d) return ATTUNE_INVALID;
   attune_status status = check_options(options, &arch);

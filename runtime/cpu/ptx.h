@@ -98,9 +98,8 @@ typedef struct attune__opcodes {
   const attune__opcode *row;
   size_t count;
 } attune__opcodes;
-/* The tables, all of them: attune__ptx_tables[ATTUNE__PTX_TABLES] in ptx_tables.c. */
+/* The tables, all of them, and NULL (ptx_tables.c). */
 extern const attune__opcodes *const attune__ptx_tables[];
-extern const size_t attune__ptx_table_count;
 extern const attune__opcodes attune__ops_int, attune__ops_float, attune__ops_convert,
     attune__ops_memory, attune__ops_sync, attune__ops_warp, attune__ops_atomic, attune__ops_async,
     attune__ops_cp_async, attune__ops_mbarrier, attune__ops_bulk, attune__ops_tma,

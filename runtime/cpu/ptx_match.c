@@ -12,25 +12,29 @@
 /* ---- rows by name ------------------------------------------------------------------------------
  */
 
+typedef struct named_row {
+  const attune__opcode *row;
+} named_row;
+
 static struct {
   pthread_once_t once;
-  const attune__opcode **row; /* sorted by name; NULL: no memory */
+  named_row *row; /* sorted by name; NULL: no memory */
   size_t count;
 } index_of_rows = {.once = PTHREAD_ONCE_INIT};
 
 static int by_name(const void *a, const void *b) {
-  return strcmp((*(const attune__opcode *const *)a)->name,
-                (*(const attune__opcode *const *)b)->name);
+  const named_row *x = a, *y = b;
+  return strcmp(x->row->name, y->row->name);
 }
 
 static void make_index(void) {
   size_t total = 0, n = 0;
-  for (size_t t = 0; t < attune__ptx_table_count; t++) total += attune__ptx_tables[t]->count;
-  index_of_rows.row = malloc(total * sizeof *index_of_rows.row);
+  for (size_t t = 0; attune__ptx_tables[t]; t++) total += attune__ptx_tables[t]->count;
+  index_of_rows.row = calloc(total + 1, sizeof *index_of_rows.row);
   if (!index_of_rows.row) return;
-  for (size_t t = 0; t < attune__ptx_table_count; t++)
+  for (size_t t = 0; attune__ptx_tables[t]; t++)
     for (size_t r = 0; r < attune__ptx_tables[t]->count; r++)
-      index_of_rows.row[n++] = &attune__ptx_tables[t]->row[r];
+      index_of_rows.row[n++].row = &attune__ptx_tables[t]->row[r];
   qsort(index_of_rows.row, total, sizeof *index_of_rows.row, by_name);
   index_of_rows.count = total;
 }
@@ -40,12 +44,12 @@ static size_t first_row(const char *name) {
   size_t low = 0, high = index_of_rows.count;
   while (low < high) {
     size_t middle = (low + high) / 2;
-    if (strcmp(index_of_rows.row[middle]->name, name) < 0)
+    if (strcmp(index_of_rows.row[middle].row->name, name) < 0)
       low = middle + 1;
     else
       high = middle;
   }
-  int found = low < index_of_rows.count && strcmp(index_of_rows.row[low]->name, name) == 0;
+  int found = low < index_of_rows.count && strcmp(index_of_rows.row[low].row->name, name) == 0;
   return found ? low : index_of_rows.count;
 }
 
@@ -292,7 +296,7 @@ static int add_jump(attune__parser *p, const matcher *m) {
 static int match_name(matcher *m, const char *name, int32_t number, const attune__token *operands,
                       attune__ins *out, int *known) {
   for (size_t r = first_row(name); r < index_of_rows.count; r++) {
-    const attune__opcode *row = index_of_rows.row[r];
+    const attune__opcode *row = index_of_rows.row[r].row;
     if (strcmp(row->name, name) != 0) break;
     *known = 1;
     if (!match_row(m, row, operands)) continue;
@@ -312,7 +316,7 @@ static int32_t with_hash(const char *name, size_t begin, size_t end, char *out) 
   for (size_t k = begin; k < end; k++) number = number * 10 + (name[k] - '0');
   memcpy(out, name, begin);
   out[begin] = '#';
-  strcpy(out + begin + 1, name + end);
+  memcpy(out + begin + 1, name + end, strlen(name + end) + 1);
   return number;
 }
 

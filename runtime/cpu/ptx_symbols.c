@@ -10,13 +10,12 @@
 #include <string.h>
 
 int attune__refuse(attune__parser *p, uint32_t line, const char *format, ...) {
-  if (p->status) return -1;
   char text[512];
   va_list arguments;
   va_start(arguments, format);
   vsnprintf(text, sizeof text, format, arguments);
   va_end(arguments);
-  p->status = attune_fail(ATTUNE_BAD_FILE, "%s.ptx:%u: %s", p->kernel, line, text);
+  if (!p->status) p->status = attune_fail(ATTUNE_BAD_FILE, "%s.ptx:%u: %s", p->kernel, line, text);
   return -1;
 }
 
