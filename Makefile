@@ -52,7 +52,7 @@ USABLE := $(shell [ -x $(B)/attune ] && ! .ci/deps.sh --check && echo yes)
 
 all: $(B)/attune $(PROGRAMS) ## build build/attune, the libraries, tests and examples
 
-run: $(if $(USABLE),,$(B)/attune) ## generate and compile specs/default.yaml, show it; verify it on a GPU
+run: $(if $(USABLE),,$(B)/attune) ## generate and compile specs/default.yaml, show it, verify it; without a GPU on the CPU device
 	@$(B)/attune run specs/default.yaml -o $(B)/sets/default
 
 check: $(TEST_PROGRAMS) $(B)/attune ## run the tests; needs no GPU

@@ -28,8 +28,8 @@ typedef struct attune__column {
 
 typedef enum attune__row_source {
   ATTUNE__EXECUTED = 0,
-  ATTUNE__FORMULA, /* too slow to execute; the executed rows confirm the formula */
-  ATTUNE__ARTICLE  /* the article's own figure or way of counting */
+  ATTUNE__FORMULA,  /* too slow to execute; the executed rows confirm the formula */
+  ATTUNE__REFERENCE /* float64 on the host */
 } attune__row_source;
 
 typedef struct attune__table_cell {

@@ -110,7 +110,7 @@ attune_status attune__demo_rescale(const attune__demo *demo, attune__page *page)
                     "one row of 64 scores in four blocks of 16, V = identity, fp32. "
                     "On the CPU device:\n");
   double online = 0, broken = 0;
-  add_weights_row(table, "ordinary, float64", ATTUNE__FORMULA, w->exact, w->lse, w, SHOWN);
+  add_weights_row(table, "ordinary, float64", ATTUNE__REFERENCE, w->exact, w->lse, w, SHOWN);
   attune_status status =
       add_kernel_row(demo, "online", ATTUNE_OP_ATTN_FWD, 0, w, SHOWN, page, table, &online);
   if (status == ATTUNE_OK)
@@ -228,7 +228,7 @@ attune_status attune__demo_overflow(const attune__demo *demo, attune__page *page
   attune__text_puts(&page->subject, "one row of scores 800, 801, 802, 799, V = identity, fp32. On "
                                     "the CPU device:\n");
   double with = 0, without = 0;
-  add_weights_row(table, "ordinary, float64", ATTUNE__FORMULA, w->exact, w->lse, w, SHOWN);
+  add_weights_row(table, "ordinary, float64", ATTUNE__REFERENCE, w->exact, w->lse, w, SHOWN);
   attune_status status =
       add_kernel_row(demo, "with the maximum", ATTUNE_OP_ATTN_FWD, 0, w, SHOWN, page, table, &with);
   if (status == ATTUNE_OK)

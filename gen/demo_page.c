@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const sources[] = {"executed", "formula", "article"};
-static const char *const source_marks[] = {"", "  by formula", "  the article's"};
+static const char *const sources[] = {"executed", "formula", "reference"};
+static const char *const source_marks[] = {"", "  by formula", "  on the host"};
 
 void attune__page_free(attune__page *page) {
   attune__text_free(&page->subject);
