@@ -164,7 +164,8 @@ static void check_counts(const problem *p) {
   attune_cpu_counters c = attune_cpu_counters_init();
   launch.counters = &c;
   ck_assert_msg(!cpu_kernel_run(&k, &launch), "%s", attune_error());
-  uint64_t head = (uint64_t)(p->len_q * p->dim), keys = (uint64_t)(p->len_k * p->dim);
+  uint64_t dim = (uint64_t)p->dim, head = (uint64_t)p->len_q * dim;
+  uint64_t keys = (uint64_t)p->len_k * dim;
   uint64_t blocks = launch.grid, heads = (uint64_t)p->heads;
   ck_assert_uint_eq(c.tensor[0].requested_read, 2 * heads * head);
   ck_assert_uint_eq(c.tensor[1].requested_read, 2 * blocks * keys);

@@ -277,7 +277,7 @@ static float hardware_step(const attune__dot *dot, float c, const float *a, cons
 }
 
 static void hardware_block(const attune__dot *dot, float c[64], const float *a, const float *b) {
-  int ea[8 * ATTUNE__K_MAX], eb[8 * ATTUNE__K_MAX];
+  int ea[8 * ATTUNE__K_MAX] = {0}, eb[8 * ATTUNE__K_MAX] = {0};
   for (uint32_t i = 0; i < 8 * dot->k; i++)
     ea[i] = exponent(a[i], dot->least_a), eb[i] = exponent(b[i], dot->least_b);
   for (uint32_t r = 0; r < 8; r++)

@@ -92,26 +92,32 @@ static const char *launch(const conformance_case *c, conformance_params *params)
   return state ? "the kernel" : NULL;
 }
 
+static const char *write_file(const conformance_case *c, const char *folder,
+                              const uint32_t *words) {
+  char path[512];
+  snprintf(path, sizeof path, "%s/%s.bin", folder, c->name);
+  FILE *f = fopen(path, "wb");
+  if (!f) return "opening the file";
+  int written = fwrite(words, 4, c->out_words, f) == c->out_words;
+  return fclose(f) || !written ? "writing" : NULL;
+}
+
 static const char *run(const conformance_case *c, const char *folder) {
   conformance_params params = {.a = c->a, .b = c->b};
   size_t in_bytes = conformance_in_words(c) * 4, out_bytes = c->out_words * 4;
   uint32_t *in = conformance_input(c), *out = malloc(out_bytes);
-  if (cuMemAlloc_v2(&params.in, in_bytes) || cuMemAlloc_v2(&params.out, out_bytes) ||
-      cuMemcpyHtoD_v2(params.in, in, in_bytes) || cuMemsetD32_v2(params.out, 0, c->out_words))
-    return "memory";
-  const char *bad = NULL;
-  if (c->map) bad = encode(c->map, c->map->of_output ? params.out : params.in, params.map);
+  const char *bad = in && out ? NULL : "memory";
+  if (!bad &&
+      (cuMemAlloc_v2(&params.in, in_bytes) || cuMemAlloc_v2(&params.out, out_bytes) ||
+       cuMemcpyHtoD_v2(params.in, in, in_bytes) || cuMemsetD32_v2(params.out, 0, c->out_words)))
+    bad = "the GPU's memory";
+  if (!bad && c->map) bad = encode(c->map, c->map->of_output ? params.out : params.in, params.map);
   if (!bad) bad = launch(c, &params);
   if (!bad && cuMemcpyDtoH_v2(out, params.out, out_bytes)) bad = "the copy back";
-  if (bad) return bad;
-  char path[512];
-  snprintf(path, sizeof path, "%s/%s.bin", folder, c->name);
-  FILE *f = fopen(path, "wb");
-  int written = f && fwrite(out, 1, out_bytes, f) == out_bytes;
-  if (!f || fclose(f) || !written) return "writing";
+  if (!bad) bad = write_file(c, folder, out);
   free(in);
   free(out);
-  return NULL;
+  return bad;
 }
 
 int main(int count, char **arguments) {
