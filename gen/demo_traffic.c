@@ -119,8 +119,8 @@ static attune_status against_float64(const attune__trial_run *run, double *out) 
   attune__probe_sizes n = attune__probe_sizes_of(&run->variant, &run->shape);
   float *q, *k, *v;
   double *o = malloc(n.o * sizeof *o);
+  if (!o) return attune_fail(ATTUNE_NO_MEMORY, "no memory for O in float64");
   attune_status status = attune__demo_data(&run->variant, &run->shape, &q, &k, &v);
-  if (status == ATTUNE_OK && !o) status = attune_fail(ATTUNE_NO_MEMORY, "no memory for float64");
   attune_reference_problem problem = {.variant = run->variant,
                                       .shape = run->shape,
                                       .scale = (float)(1 / sqrt(run->variant.head_dim_qk)),
