@@ -193,4 +193,32 @@ START_TEST(threads_count_alike) {
 }
 END_TEST
 
-TEST_MAIN("cpu_kernels", one_pass_kernels, standard_attention, threads_count_alike)
+/* A right kernel is clean in every order of its warps, and gives the same bits. */
+START_TEST(a_hundred_schedules) {
+  attune_cpu_options options = attune_cpu_options_init();
+  attune_context *context;
+  trial_part p;
+  options.arch = "sm_80";
+  must(attune_cpu_open(&options, &context));
+  trial_compile("attn_fwd_sm80_bf16_d64_causal__fma_m32n32kv1", NULL, NULL, &p);
+  attune_program *program = trial_program(context, &p, 1);
+  trial t = trial_make(context, &p.kernel.variant, &shapes[0]);
+  must(trial_launch(&t, program));
+  size_t bytes = trial_elements(&t.o) * sizeof *t.o.values;
+  float *first = malloc(bytes);
+  ck_assert_ptr_nonnull(first);
+  memcpy(first, t.o.values, bytes);
+  for (uint64_t seed = 1; seed <= 100; seed++) {
+    configure(context, &options, seed, 0);
+    must(trial_launch(&t, program));
+    ck_assert_mem_eq(first, t.o.values, bytes);
+  }
+  free(first);
+  trial_free(&t);
+  attune_close(context);
+  free(p.entry);
+}
+END_TEST
+
+TEST_MAIN("cpu_kernels", one_pass_kernels, standard_attention, threads_count_alike,
+          a_hundred_schedules)
