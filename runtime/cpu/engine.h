@@ -1,10 +1,11 @@
 /* engine.h - the inside of the CPU device: what executes one cluster of blocks on one host thread.
  *
- *   exec.c      a warp: fetch, divergence, dispatch
+ *   device_cpu.c, tensors.c   device.h's calls; which tensors an op's kernels read and write
+ *   exec.c      a warp: fetch, divergence, dispatch   (ptx.h: what it runs; lanes.h: 32 at a time)
  *   schedule.c  the warps of a cluster in turns, waits, deadlocks; blocks over host threads
  *   barrier.c   named barriers
  *   clock.c     vector clocks: who is ordered after whom
- *   smem.c      shared memory and its shadow        (memory.h)
+ *   smem.c      shared memory and its shadow        (memory.h); smem_lanes.c: a warp at once
  *   gmem.c      tensors: bounds, kinds, bytes       (memory.h)
  *   async.c     copies and the like that land later (async.h)
  *   report.c    faults as text

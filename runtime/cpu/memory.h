@@ -66,7 +66,7 @@ void attune__smem_landed(attune__smem *m, uint32_t offset, uint32_t bytes, uint3
                          uint32_t time, attune__proxy proxy);
 /* Adds to the count of unfinished asynchronous readers; writes meanwhile are faults. */
 void attune__smem_pin(attune__smem *m, uint32_t offset, uint32_t bytes, int change);
-/* Bytes in flight are NaN in every float format: 0xff7f.. pairs. */
+/* Bytes in flight are all ones, a NaN in every float format. */
 void attune__smem_poison(attune__smem *m, uint32_t offset, uint32_t bytes);
 /* ld.shared and st.shared of all active lanes: `words` (1, 2, 4) 32-bit registers a lane, from
  * operand `first` on. Checks, records, counts. */
