@@ -137,3 +137,17 @@ int cli_print(attune__text *text) {
   if (!ok) fprintf(stderr, "attune: error: output could not be written\n");
   return ok ? CLI_OK : CLI_MISSING;
 }
+
+int cli_print_json_text(const char *key, attune__text *text) {
+  attune__text wrapped = {.failed = text->failed};
+  attune__json json = {.text = &wrapped};
+  attune__json_begin(&json, '{');
+  attune__json_key(&json, "schema");
+  attune__json_int(&json, CLI_JSON_SCHEMA);
+  attune__json_key(&json, key);
+  attune__json_string(&json, text->data ? text->data : "");
+  attune__json_end(&json, '}');
+  attune__text_puts(&wrapped, "\n");
+  attune__text_free(text);
+  return cli_print(&wrapped);
+}

@@ -47,6 +47,8 @@ int cli_fail(attune_status status);
 /* Prints text to stdout and frees it; returns CLI_OK, or CLI_MISSING when memory or stdout failed.
  */
 int cli_print(attune__text *text);
+/* The same as {"schema": .., key: text}. */
+int cli_print_json_text(const char *key, attune__text *text);
 
 /* Reads a spec, for --arch (NULL: as it says; "native": the GPU here). Prints what is wrong and
  * returns the exit code; on CLI_OK the caller frees *out. read_job expands it, too. */

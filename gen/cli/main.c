@@ -5,7 +5,9 @@
 #include "cli.h"
 
 #define CLI_COMMANDS(X)                                                                            \
-  X(list) X(plan) X(explain) X(emit) X(build) X(verify) X(run) X(trace) X(demo) X(cache)
+  X(list)                                                                                          \
+  X(plan) X(explain) X(emit) X(build) X(verify) X(run) X(trace) X(demo) X(cache) X(doctor)         \
+      X(completion) X(man)
 
 #define X(name) extern const cli_command cli_##name##_command;
 CLI_COMMANDS(X)
@@ -19,7 +21,7 @@ static int help(FILE *to) {
   fprintf(to, "attune %s: attention kernels made to measure\n\nusage: attune COMMAND ...\n\n",
           attune_version());
   for (int i = 0; cli_commands[i]; i++)
-    fprintf(to, "  %-9s %s\n", cli_commands[i]->name, cli_commands[i]->text);
+    fprintf(to, "  %-10s %s\n", cli_commands[i]->name, cli_commands[i]->text);
   fprintf(to, "\n`attune COMMAND --help` lists a command's options. Specs: specs/README.md.\n"
               "Exit codes: 0 fine, 1 a check failed, 2 usage or bad spec, 3 a tool or device is "
               "missing.\n");
