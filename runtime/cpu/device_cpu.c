@@ -13,7 +13,8 @@
 
 typedef struct cpu_device {
   attune__device base;
-  pthread_mutex_t lock; /* of options and counters */
+  pthread_mutex_t lock;       /* of options and counters */
+  char arch[ATTUNE_ARCH_MAX]; /* where options.arch points */
   attune_cpu_options options;
   attune_cpu_counters part[ATTUNE_MAX_PARTS]; /* of the last launch, by part; size 0: none */
 } cpu_device;
@@ -261,11 +262,10 @@ attune_status attune_cpu_open(const attune_cpu_options *options, attune_context 
   pthread_mutex_init(&d->lock, NULL);
   d->base.ops = &cpu_ops;
   d->options = *options;
-  d->options.arch = NULL; /* the caller's string */
+  d->options.arch = d->arch; /* the caller's string may go */
   attune__device_facts *facts = &d->base.facts;
-  char name[ATTUNE_ARCH_MAX];
-  attune__arch_print(arch, 1, name);
-  snprintf(facts->name, sizeof facts->name, "the CPU as %s", name);
+  attune__arch_print(arch, 1, d->arch);
+  snprintf(facts->name, sizeof facts->name, "the CPU as %s", d->arch);
   facts->arch = arch;
   facts->sm_count = 1;
   facts->smem_block = smem_block_of(attune__arch_cc(arch));
@@ -294,7 +294,7 @@ attune_status attune_cpu_configure(attune_context *context, const attune_cpu_opt
                        d->base.facts.name);
   pthread_mutex_lock(&d->lock);
   d->options = *options;
-  d->options.arch = NULL;
+  d->options.arch = d->arch;
   pthread_mutex_unlock(&d->lock);
   return ATTUNE_OK;
 }
