@@ -17,7 +17,7 @@ WARN += -Werror
 endif
 # No contraction: the reference's rounding points must be the same on every machine.
 FLAGS = -std=c11 -D_GNU_SOURCE $(OPT) $(WARN) -ffp-contract=off -fvisibility=hidden \
-         -fno-strict-aliasing -pthread $(EXTRA)
+         -fno-strict-aliasing -pthread -Iruntime $(EXTRA)
 LUA_CFLAGS = $(shell pkg-config --cflags lua5.4)
 # Static, so that build/ can be copied to a GPU machine that has none of these packages.
 STATIC := -l:liblua5.4.a -l:libyaml.a -l:libmd.a -l:libzstd.a
@@ -45,17 +45,28 @@ PROGRAMS := $(patsubst tests/%.c,$(B)/tests/%,$(TESTS) $(GPU_TESTS)) \
 TEST_PROGRAMS := $(patsubst tests/%.c,$(B)/tests/%,$(TESTS))
 ARCHIVES := $(B)/libattune_gen.a $(B)/libattune_cpu.a $(B)/libattune.a
 
+# `make install PREFIX=/usr/local DESTDIR=`; BINDIR, LIBDIR, INCLUDEDIR, DATADIR follow PREFIX.
+PREFIX    ?= /usr/local
+VERSION   := $(shell sed -n 's/^.define ATTUNE_VERSION_TEXT *"\(.*\)"/\1/p' runtime/attune.h)
+MAJOR     := $(firstword $(subst ., ,$(VERSION)))
+SHARED    := $(patsubst %,$(B)/%.so.$(MAJOR),libattune libattune_cpu libattune_gen)
+PAGES     := $(patsubst %,$(B)/share/attune.%,1 bash zsh fish)
+INSTALLED := $(B)/attune $(ARCHIVES) $(SHARED) $(PAGES)
+PLACE      = VERSION=$(VERSION) PREFIX="$(PREFIX)" DESTDIR="$(DESTDIR)" BINDIR="$(BINDIR)" \
+             LIBDIR="$(LIBDIR)" INCLUDEDIR="$(INCLUDEDIR)" DATADIR="$(DATADIR)" runtime/install/install.sh
+
 # On a machine that got a copy of build/ but has no packages, what is there is used as it is.
 USABLE := $(shell [ -x $(B)/attune ] && ! .ci/deps.sh --check && echo yes)
 
-.PHONY: all run check check-gpu bench format format-check lint layers san golden deps clean help
+.PHONY: all run check check-gpu bench install uninstall abi format format-check lint layers san \
+        golden deps clean help
 
 all: $(B)/attune $(PROGRAMS) ## build build/attune, the libraries, tests and examples
 
 run: $(if $(USABLE),,$(B)/attune) ## generate and compile specs/default.yaml, show it, verify it; without a GPU on the CPU device
 	@$(B)/attune run specs/default.yaml -o $(B)/sets/default
 
-check: $(TEST_PROGRAMS) $(B)/attune ## run the tests; needs no GPU
+check: $(TEST_PROGRAMS) $(B)/attune $(B)/install-test/.done ## run the tests; needs no GPU
 	@tests/run.sh $(TEST_PROGRAMS)
 
 check-gpu: $(if $(USABLE),,all) ## run what needs an NVIDIA GPU: every default kernel, capture, example
@@ -63,6 +74,15 @@ check-gpu: $(if $(USABLE),,all) ## run what needs an NVIDIA GPU: every default k
 
 bench: $(if $(USABLE),,all) ## time the lookup
 	@for program in $(patsubst tests/bench/%.c,$(B)/bench/%,$(BENCHES)); do $$program || exit 1; done
+
+install: $(INSTALLED) ## libraries, headers, pkg-config, CMake, program, pages, specs to PREFIX
+	@$(PLACE) install $(B)
+
+uninstall: ## remove what `make install` with the same variables put there
+	@$(PLACE) uninstall $(B)
+
+abi: ## write runtime/abi.txt again, for review by git diff
+	@runtime/abi.sh > $(B)/abi.txt && mv $(B)/abi.txt runtime/abi.txt
 
 golden: $(B)/attune ## write tests/golden/ again, for review by git diff
 	@tests/golden.sh $(B)/attune
@@ -77,15 +97,16 @@ lint: layers ## clang's and gcc's warnings as errors, clang-tidy, shellcheck
 	@shellcheck $(SCRIPTS)
 	@for f in $(SOURCES); do for compiler in gcc clang; do \
 	  $$compiler $(FLAGS) $(LUA_CFLAGS) -Werror -fsyntax-only $$f || exit 1; done; done
-	@g++ -Wall -Wextra -Werror -fsyntax-only -x c++ runtime/attune.h runtime/attune_cpu.h gen/jit.h
+	@g++ -Wall -Wextra -Werror -fsyntax-only -Iruntime -x c++ runtime/attune.h runtime/attune_cpu.h gen/jit.h
 	@printf "%s\n" $(SOURCES) | xargs -P 2 -I{} clang-tidy --quiet {} -- $(FLAGS) $(LUA_CFLAGS)
 
 layers: ## fail on an include against the direction runtime <- gen <- tests
 	@.ci/layers.sh
 
+SANITIZERS := -fsanitize=address,undefined -fno-sanitize-recover=all
 san: ## the tests under ASan and UBSan
 	@$(MAKE) --no-print-directory check B=$(B)/san OPT='-O1 -g' WERROR=1 \
-	  EXTRA='-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer'
+	  SANITIZE='$(SANITIZERS)' EXTRA='$(SANITIZERS) -fno-omit-frame-pointer'
 
 deps: ## install what is missing (Debian packages, NVRTC)
 	@.ci/deps.sh
@@ -127,7 +148,7 @@ $(B)/libattune_gen.a: $(call objects,$(GEN)) $(B)/obj/embed.o
 	@rm -f $@
 	ar rcs $@ $^
 
-LINK = @mkdir -p $(@D); echo "link $@"; $(CC) $(FLAGS) $(filter %.o %.a,$^) $(STATIC)
+LINK = @mkdir -p $(@D); echo "link $@"; $(CC) $(FLAGS) $(filter %.o,$^) $(filter %.a,$^) $(STATIC)
 $(B)/attune: $(call objects,$(CLI)) $(ARCHIVES)
 	$(LINK) $(LIBS) -o $@
 $(B)/tests/%: $(B)/obj/tests/%.o $(call objects,$(TEST_LIB)) $(ARCHIVES)
@@ -138,5 +159,57 @@ $(B)/bench/%: $(B)/obj/tests/bench/%.o $(ARCHIVES)
 $(B)/examples/%: $(B)/obj/runtime/examples/%.o $(ARCHIVES)
 	$(LINK) $(LIBS) -o $@
 
+# ---- shared libraries ----------------------------------------------------------------------------
+
+# Compiled apart, position-independent. Every symbol is visible in these objects, since a library may
+# call the inside of one below it; exports.sh then says what a library shows, and to whom. Debian's
+# archives of Lua, zstd and libmd are not position-independent: the shared ones are linked.
+pic = $(patsubst %.c,$(B)/pic/%.o,$(1))
+PIC := -fPIC -fvisibility=default -fno-semantic-interposition
+$(B)/pic/%.o: %.c | $(B)/.deps
+	@mkdir -p $(@D)
+	$(CC) $(FLAGS) $(PIC) $(LUA_CFLAGS) -MMD -MP -c $< -o $@
+$(B)/pic/embed.o: $(B)/embed.c | $(B)/.deps
+	@mkdir -p $(@D)
+	$(CC) $(FLAGS) $(PIC) -I. -c $< -o $@
+$(B)/pic/runtime/cpu/%.o: OPT := -O3 -g -fno-trapping-math
+
+PIC_RUNTIME := $(call pic,$(RUNTIME))
+PIC_CPU     := $(call pic,$(CPU))
+PIC_GEN     := $(call pic,$(GEN)) $(B)/pic/embed.o
+EXPORTS     := runtime/abi.txt runtime/exports.sh
+
+$(B)/libattune.map: $(PIC_RUNTIME) $(PIC_CPU) $(PIC_GEN) $(EXPORTS)
+	@runtime/exports.sh libattune $(VERSION) $(PIC_RUNTIME) -- $(PIC_CPU) $(PIC_GEN) > $@
+$(B)/libattune_cpu.map: $(PIC_CPU) $(PIC_GEN) $(EXPORTS)
+	@runtime/exports.sh libattune_cpu $(VERSION) $(PIC_CPU) -- $(PIC_GEN) > $@
+$(B)/libattune_gen.map: $(EXPORTS)
+	@runtime/exports.sh libattune_gen $(VERSION) > $@
+
+LINK_SHARED = @echo "link $@"; $(CC) $(FLAGS) -shared -Wl,-soname,$(@F) -Wl,-Bsymbolic-functions \
+              -Wl,-z,defs -Wl,--version-script=$(filter %.map,$^) $(filter %.o %.so.$(MAJOR),$^)
+$(B)/libattune.so.$(MAJOR): $(PIC_RUNTIME) $(B)/libattune.map
+	$(LINK_SHARED) -lmd -lzstd $(LIBS) -o $@
+$(B)/libattune_cpu.so.$(MAJOR): $(PIC_CPU) $(B)/libattune_cpu.map $(B)/libattune.so.$(MAJOR)
+	$(LINK_SHARED) $(LIBS) -o $@
+$(B)/libattune_gen.so.$(MAJOR): $(PIC_GEN) $(B)/libattune_gen.map $(B)/libattune_cpu.so.$(MAJOR) $(B)/libattune.so.$(MAJOR)
+	$(LINK_SHARED) -llua5.4 -lyaml $(LIBS) -o $@
+
+# The program knows its own commands: the page and the completions cannot fall behind them.
+$(B)/share/attune.1: $(B)/attune
+	@mkdir -p $(@D)
+	@$< man > $@
+$(B)/share/attune.%: $(B)/attune
+	@mkdir -p $(@D)
+	@$< completion $* > $@
+
+# What tests/test_install.c looks at.
+$(B)/install-test/.done: $(INSTALLED) $(wildcard runtime/install/* runtime/*.def specs/*) runtime/attune.h \
+                         runtime/attune_cpu.h gen/jit.h
+	@rm -rf $(@D)
+	@VERSION=$(VERSION) PREFIX="$(abspath $(@D))" DESTDIR='' runtime/install/install.sh install $(B)
+	@touch $@
+$(B)/obj/tests/test_install.o: EXTRA += -DBUILD_FOLDER='"$(B)"' -DBUILD_FLAGS='"$(SANITIZE)"'
+
 .SECONDARY:
--include $(shell find $(B)/obj -name '*.d' 2>/dev/null)
+-include $(shell find $(B)/obj $(B)/pic -name '*.d' 2>/dev/null)

@@ -9,7 +9,10 @@ NVRTC_WHEEL=nvidia-cuda-nvrtc==13.0.88 # the version the README's figures were m
 
 missing_packages() {
   command -v cc >/dev/null || echo gcc
+  command -v g++ >/dev/null || echo g++
   command -v ar >/dev/null || echo binutils
+  command -v cmake >/dev/null || echo cmake
+  command -v groff >/dev/null || echo groff-base
   [ -e /usr/include/stdio.h ] || echo libc6-dev
   if command -v pkg-config >/dev/null; then
     pkg-config --exists lua5.4 || echo liblua5.4-dev

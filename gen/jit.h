@@ -5,7 +5,7 @@
 #ifndef ATTUNE_JIT_H
 #define ATTUNE_JIT_H
 
-#include "../runtime/attune.h"
+#include "attune.h"
 
 #ifdef __cplusplus
 extern "C" {
