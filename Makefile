@@ -34,7 +34,7 @@ GPU_TESTS := $(wildcard tests/gpu/*.c)
 BENCHES   := $(wildcard tests/bench/*.c)
 EXAMPLES  := $(wildcard runtime/examples/*.c)
 TEMPLATES := $(sort $(shell find templates -type f))
-SOURCES   := $(RUNTIME) $(CPU) $(GEN) $(CLI) $(TESTS) $(TEST_LIB) $(GPU_TESTS) $(BENCHES) $(EXAMPLES)
+SOURCES   := $(RUNTIME) $(CPU) $(GEN) $(CLI) $(TESTS) $(TEST_LIB) $(GPU_TESTS) $(BENCHES) $(EXAMPLES) $(wildcard tests/doctor/*.c)
 HEADERS   := $(wildcard runtime/*.h runtime/cpu/*.h gen/*.h gen/cli/*.h tests/*.h)
 SCRIPTS   := $(shell find .ci gen tests runtime -name '*.sh') .ci/run
 
@@ -61,7 +61,7 @@ USABLE := $(shell [ -x $(B)/attune ] && ! .ci/deps.sh --check && echo yes)
 .PHONY: all run check check-gpu bench install uninstall abi format format-check lint layers san \
         golden deps clean help
 
-all: $(B)/attune $(PROGRAMS) ## build build/attune, the libraries, tests and examples
+all: $(INSTALLED) $(PROGRAMS) ## build build/attune, the libraries, tests and examples
 
 run: $(if $(USABLE),,$(B)/attune) ## generate and compile specs/default.yaml, show it, verify it; without a GPU on the CPU device
 	@$(B)/attune run specs/default.yaml -o $(B)/sets/default

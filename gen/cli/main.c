@@ -6,8 +6,9 @@
 
 #define CLI_COMMANDS(X)                                                                            \
   X(list)                                                                                          \
-  X(plan) X(explain) X(emit) X(build) X(verify) X(run) X(trace) X(demo) X(cache) X(doctor)         \
-      X(completion) X(man)
+  X(plan)                                                                                          \
+  X(explain) X(emit) X(build) X(verify) X(run) X(trace) X(demo) X(cache) X(doctor) X(completion)   \
+      X(man)
 
 #define X(name) extern const cli_command cli_##name##_command;
 CLI_COMMANDS(X)
