@@ -34,7 +34,8 @@ GPU_TESTS := $(wildcard tests/gpu/*.c)
 BENCHES   := $(wildcard tests/bench/*.c)
 EXAMPLES  := $(wildcard runtime/examples/*.c)
 TEMPLATES := $(sort $(shell find templates -type f))
-SOURCES   := $(RUNTIME) $(CPU) $(GEN) $(CLI) $(TESTS) $(TEST_LIB) $(GPU_TESTS) $(BENCHES) $(EXAMPLES) $(wildcard tests/doctor/*.c)
+SOURCES   := $(RUNTIME) $(CPU) $(GEN) $(CLI) $(TESTS) $(TEST_LIB) $(GPU_TESTS) $(BENCHES) $(EXAMPLES) \
+             $(wildcard tests/doctor/*.c)
 HEADERS   := $(wildcard runtime/*.h runtime/cpu/*.h gen/*.h gen/cli/*.h tests/*.h)
 SCRIPTS   := $(shell find .ci gen tests runtime -name '*.sh') .ci/run
 

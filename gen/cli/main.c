@@ -4,11 +4,12 @@
 
 #include "cli.h"
 
+/* clang-format would take the list for declarations. */
+/* clang-format off */
 #define CLI_COMMANDS(X)                                                                            \
-  X(list)                                                                                          \
-  X(plan)                                                                                          \
-  X(explain) X(emit) X(build) X(verify) X(run) X(trace) X(demo) X(cache) X(doctor) X(completion)   \
-      X(man)
+  X(list) X(plan) X(explain) X(emit) X(build) X(verify) X(run) X(trace) X(demo) X(cache)           \
+  X(doctor) X(completion) X(man)
+/* clang-format on */
 
 #define X(name) extern const cli_command cli_##name##_command;
 CLI_COMMANDS(X)
