@@ -184,12 +184,12 @@ START_TEST(every_rank) {
                              .nan_fill = 1};
   attune__tensormap five = {.type = ATTUNE__MAP_S32,
                             .rank = 5,
-                            .extent = {8, 3, 2, 3, 2},
+                            .extent = {6, 3, 2, 3, 2},
                             .stride = {0, 48, 160, 320, 960},
                             .box = {4, 2, 2, 2, 1}};
-  check_rank(one, 1, (const int[5]){-3});
-  check_rank(three, 3, (const int[5]){2, 2, -1});
-  check_rank(five, 5, (const int[5]){6, -1, 1, 2, 1});
+  check_rank(one, 1, (const int[5]){-4});
+  check_rank(three, 3, (const int[5]){4, 2, -1});
+  check_rank(five, 5, (const int[5]){4, -1, 1, 2, 1});
 }
 END_TEST
 
@@ -226,6 +226,37 @@ START_TEST(stores) {
   cpu_launch launch = launch_of(1, 64, ATTUNE__TENSOR_OUTPUT);
   run_clean("store", launch, check_stores);
   run_faults("store", launch, faults, sizeof faults / sizeof *faults);
+}
+END_TEST
+
+/* Columns 68 to 71 are beyond the map, but in the 16 bytes of column 67. */
+static void check_tail(void) {
+  for (int r = 0; r < ROWS; r++)
+    for (int c = 0; c < COLUMNS; c++) {
+      int is_old = r < 10 || c < 64;
+      ck_assert_int_eq(in[r][c], is_old ? r * 1000 + c + 1 : (r - 10) * 64 + c - 64);
+    }
+  fill();
+}
+
+/* `in` is written, and seen as 68 columns wide. Without its last 8 bytes the last row's store
+ * leaves it. */
+START_TEST(last_chunks_are_whole) {
+  static const fault faults[] = {{1, "TMA store of a row's last 16 bytes, always whole: 16 bytes"}};
+  attune__tensormap narrow = {.type = ATTUNE__MAP_BF16,
+                              .rank = 2,
+                              .extent = {68, ROWS},
+                              .stride = {0, sizeof in[0]},
+                              .box = {BOX_COLUMNS, BOX_ROWS}};
+  cpu_launch launch = launch_of(1, 32, BOTH);
+  other_map = &narrow;
+  tensors[0].kind = BOTH;
+  run_clean("tail", launch, check_tail);
+  tensors[0].bytes -= 8;
+  run_faults("tail", launch, faults, 1);
+  tensors[0].bytes += 8;
+  tensors[0].kind = ATTUNE__TENSOR_READ;
+  other_map = NULL;
 }
 END_TEST
 
@@ -298,7 +329,14 @@ START_TEST(misuse_is_found) {
       {45, "barrier.cluster.wait with no barrier.cluster.arrive before"},
       {46, "with no barrier.cluster.wait between"},
       {47, "mapa: rank 1 of a cluster of 1"},
-      {48, "setmaxnreg.dec to 32, the warp has 24"}};
+      {48, "setmaxnreg.dec to 32, the warp has 24"},
+      {49, "TMA: coordinate 4 of axis 0 is byte 8 of a row: must be a multiple of 16"},
+      {50, "TMA: coordinate -1 of axis 0 is byte -2 of a row"},
+      {51, "TMA: coordinate 2 of axis 0 is byte 4 of a row"},
+      {52, "TMA: coordinate 100 of axis 0 is byte 200 of a row"},
+      {53, "TMA store: coordinate -8 of axis 0 is negative"},
+      {54, "TMA store: coordinate -1 of axis 1 is negative"},
+      {55, "TMA store: coordinate -2 of axis 1 is negative"}};
   run_faults("misuse", launch_of(1, 32, BOTH), faults, sizeof faults / sizeof *faults);
 }
 END_TEST
@@ -340,4 +378,5 @@ START_TEST(maps_are_checked) {
 END_TEST
 
 TEST_MAIN("cpu_tma", loads_are_clean, every_rank, load_faults_are_found, bytes_are_counted, stores,
-          reductions_and_runs, registers_move, polls_end, misuse_is_found, maps_are_checked)
+          last_chunks_are_whole, reductions_and_runs, registers_move, polls_end, misuse_is_found,
+          maps_are_checked)

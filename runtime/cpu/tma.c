@@ -2,8 +2,13 @@
  *
  * Input: a tensor map in the parameter block (tensormap.h), coordinates, an mbarrier or the
  * thread's bulk group. Output: the box's rows, dense in shared memory but for the swizzle of
- * 16-byte chunks. Elements out of bounds are filled in and count as bytes arrived; stores leave
- * them out. */
+ * 16-byte chunks. Elements out of bounds are filled in and count as bytes arrived. Stores and
+ * reductions leave out the chunks that lie out of bounds, but a row's last chunk is written whole,
+ * also where the row ends within it.
+ *
+ * What stops an H200 with an illegal instruction is a fault here: axis 0's coordinate off a
+ * multiple of 16 bytes, wherever the box lies, and a store's or reduction's coordinate below 0 on
+ * any axis. Of unaligned shared memory an H200 says CUDA_ERROR_MISALIGNED_ADDRESS. */
 #include "async_state.h"
 #include "tensormap.h"
 
@@ -82,9 +87,9 @@ static void next_row(const attune__tensormap *m, uint32_t index[AXES]) {
   }
 }
 
-/* What is done with [begin, end) of a chunk of 16 bytes; g: the chunk's global address. */
+/* What is done with a chunk of 16 bytes; g: its global address; bytes: how many are in bounds. */
 typedef void transfer(attune__warp *w, const attune__tensormap *m, uint64_t g, unsigned char *s,
-                      uint32_t begin, uint32_t end);
+                      uint32_t bytes);
 
 /* Sectors are counted by up to 32 chunks, as a warp's access would be. */
 typedef struct tally {
@@ -109,14 +114,11 @@ static void each_chunk(attune__warp *w, const box *b, const row *r, unsigned cha
                        transfer *move, tally *t) {
   uint32_t size = attune__map_type_bytes(b->map.type), per = CHUNK / size;
   for (uint32_t first = 0; first < b->map.box[0]; first += per) {
-    uint32_t begin = r->begin > first ? r->begin - first : 0;
-    uint32_t end = r->end > first ? r->end - first : 0;
-    if (begin > per) begin = per;
-    if (end > per) end = per;
+    uint32_t count = first >= r->begin && first < r->end ? r->end - first : 0;
+    if (count > per) count = per;
     uint32_t at = attune__map_swizzle_address(b->map.swizzle, r->shared + first * size);
-    move(w, &b->map, r->global + first * size, bytes + at - ATTUNE__SHARED_BASE, begin * size,
-         end * size);
-    if (end > begin) note(w, t, r->global + first * size);
+    move(w, &b->map, r->global + first * size, bytes + at - ATTUNE__SHARED_BASE, count * size);
+    if (count) note(w, t, r->global + first * size);
   }
 }
 
@@ -144,13 +146,11 @@ static void fill(const attune__tensormap *m, unsigned char *s) {
   for (uint32_t k = 0; k < CHUNK; k += 2) memcpy(s + k, &half_nan, 2);
 }
 
-/* A whole chunk at once where it is aligned, else element by element. */
 static void load_chunk(attune__warp *w, const attune__tensormap *m, uint64_t g, unsigned char *s,
-                       uint32_t begin, uint32_t end) {
-  uint32_t size = attune__map_type_bytes(m->type);
-  uint32_t step = begin == 0 && end == CHUNK && g % CHUNK == 0 ? CHUNK : size;
-  if (end - begin < CHUNK) fill(m, s);
-  for (uint32_t k = begin; k < end; k += step)
+                       uint32_t bytes) {
+  uint32_t step = bytes == CHUNK ? CHUNK : attune__map_type_bytes(m->type);
+  if (bytes < CHUNK) fill(m, s);
+  for (uint32_t k = 0; k < bytes; k += step)
     memcpy(s + k, attune__gmem_access(w, -1, g + k, step, 0, "TMA load"), step);
 }
 
@@ -167,9 +167,17 @@ static void push(attune__warp *w, const box *made) {
   attune__async_push(w, b ? &b->head : NULL);
 }
 
-static void read_coordinates(const attune__warp *w, const attune__ins *i, uint32_t first,
-                             uint32_t lane, box *b) {
-  for (uint32_t k = 0; k < b->map.rank; k++) b->at[k] = (int32_t)attune__r32(w, i, first + k)[lane];
+/* The map and the coordinates of a box: operands `first` and those behind it. */
+static void aim(attune__warp *w, const attune__ins *i, uint32_t first, uint32_t lane, box *b) {
+  uint64_t address = attune__global_address(w, i, first, lane);
+  b->map = map_at(w, (int)lane, address, (uint32_t)i->number);
+  for (uint32_t k = 0; k < b->map.rank; k++)
+    b->at[k] = (int32_t)attune__r32(w, i, first + 1 + k)[lane];
+  int64_t byte = (int64_t)b->at[0] * attune__map_type_bytes(b->map.type);
+  if (byte % CHUNK)
+    attune__fault(w, (int)lane,
+                  "TMA: coordinate %d of axis 0 is byte %lld of a row: must be a multiple of %d",
+                  b->at[0], (long long)byte, CHUNK);
 }
 
 static void check_box(attune__warp *w, int lane, uint32_t address) {
@@ -179,12 +187,11 @@ static void check_box(attune__warp *w, int lane, uint32_t address) {
 
 /* [to], [map, {coordinates}], [mbarrier], and for multicast the ranks (data 1). */
 static void run_load(attune__warp *w, const attune__ins *i, uint32_t active) {
-  uint32_t rank = (uint32_t)i->number, after = 2 + rank;
+  uint32_t after = 2 + (uint32_t)i->number;
   ATTUNE__EACH_LANE(lane, active) {
     box b = {.head = {land_load, w, i, UINT32_C(1) << lane, 0}};
     uint32_t to = attune__shared_address(w, i, 0, lane);
-    b.map = map_at(w, (int)lane, attune__global_address(w, i, 1, lane), rank);
-    read_coordinates(w, i, 2, lane, &b);
+    aim(w, i, 1, lane, &b);
     check_box(w, (int)lane, to);
     b.target = attune__bulk_target(w, (int)lane, to, box_bytes(&b.map),
                                    attune__shared_address(w, i, after, lane), "TMA load");
@@ -202,11 +209,12 @@ static void run_load(attune__warp *w, const attune__ins *i, uint32_t active) {
  */
 
 static void store_chunk(attune__warp *w, const attune__tensormap *m, uint64_t g, unsigned char *s,
-                        uint32_t begin, uint32_t end) {
-  uint32_t size = attune__map_type_bytes(m->type);
-  uint32_t step = begin == 0 && end == CHUNK && g % CHUNK == 0 ? CHUNK : size;
-  for (uint32_t k = begin; k < end; k += step)
-    memcpy(attune__gmem_access(w, -1, g + k, step, 1, "TMA store"), s + k, step);
+                        uint32_t bytes) {
+  (void)m;
+  if (!bytes) return;
+  const char *what =
+      bytes == CHUNK ? "TMA store" : "TMA store of a row's last 16 bytes, always whole";
+  memcpy(attune__gmem_access(w, -1, g, CHUNK, 1, what), s, CHUNK);
 }
 
 static attune__scalar scalar_of(attune__warp *w, attune__map_type type) {
@@ -218,13 +226,15 @@ static attune__scalar scalar_of(attune__warp *w, attune__map_type type) {
 }
 
 static void reduce_chunk(attune__warp *w, const attune__tensormap *m, uint64_t g, unsigned char *s,
-                         uint32_t begin, uint32_t end) {
+                         uint32_t bytes) {
   attune__scalar type = scalar_of(w, m->type);
-  uint32_t size = attune__scalar_bytes(type);
-  for (uint32_t k = begin; k < end; k += size) {
+  const char *what =
+      bytes == CHUNK ? "TMA reduction" : "TMA reduction of a row's last 16 bytes, always whole";
+  uint32_t size = attune__scalar_bytes(type), end = bytes ? CHUNK : 0;
+  for (uint32_t k = 0; k < end; k += size) {
     uint32_t value;
     memcpy(&value, s + k, sizeof value);
-    attune__reduce(attune__gmem_access(w, -1, g + k, size, 1, "TMA reduction"),
+    attune__reduce(attune__gmem_access(w, -1, g + k, size, 1, what),
                    (attune__reduction)w->at->opcode->data, type, value, 0);
   }
 }
@@ -241,15 +251,24 @@ static void land_reduce(attune__engine *e, attune__pending *p) {
   each_row(p->warp, b, b->smem, b->offset, reduce_chunk, 1);
 }
 
+static void check_corner(attune__warp *w, int lane, const box *b) {
+  for (uint32_t k = 0; k < b->map.rank; k++)
+    if (b->at[k] < 0)
+      attune__fault(w, lane,
+                    "TMA store: coordinate %d of axis %u is negative: a box that is stored may "
+                    "leave its tensor at the far end only",
+                    b->at[k], k);
+}
+
 /* [map, {coordinates}], [from] */
 static void push_store(attune__warp *w, const attune__ins *i, uint32_t active,
                        void (*land)(attune__engine *, attune__pending *)) {
-  uint32_t rank = (uint32_t)i->number;
+  uint32_t after = 1 + (uint32_t)i->number;
   ATTUNE__EACH_LANE(lane, active) {
     box b = {.head = {land, w, i, UINT32_C(1) << lane, 1}};
-    uint32_t from = attune__shared_address(w, i, 1 + rank, lane);
-    b.map = map_at(w, (int)lane, attune__global_address(w, i, 0, lane), rank);
-    read_coordinates(w, i, 1, lane, &b);
+    uint32_t from = attune__shared_address(w, i, after, lane);
+    aim(w, i, 0, lane, &b);
+    check_corner(w, (int)lane, &b);
     check_box(w, (int)lane, from);
     uint32_t bytes = box_bytes(&b.map);
     attune__smem_at(w, (int)lane, from, bytes, "TMA store", &b.smem, &b.offset);
@@ -268,7 +287,10 @@ static void run_reduce(attune__warp *w, const attune__ins *i, uint32_t active) {
 
 /* Touches no data: caches are not modelled. */
 static void run_prefetch(attune__warp *w, const attune__ins *i, uint32_t active) {
-  (void)w, (void)i, (void)active;
+  ATTUNE__EACH_LANE(lane, active) {
+    box b = {.at = {0}};
+    aim(w, i, 0, lane, &b);
+  }
 }
 
 /* ---- the table ---------------------------------------------------------------------------------

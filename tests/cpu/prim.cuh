@@ -89,6 +89,11 @@ DEV void store_box(const TensorMap *map, int x, int y, u32 from) {
                    map), "r"(x), "r"(y), "r"(from)
                : "memory");
 }
+DEV void prefetch_box(const TensorMap *map, int x, int y) {
+  asm volatile("cp.async.bulk.prefetch.tensor.2d.L2.global [%0, {%1, %2}];" ::"l"(map), "r"(x),
+               "r"(y)
+               : "memory");
+}
 DEV void add_box(const TensorMap *map, int x, int y, u32 from) {
   asm volatile("cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group"
                " [%0, {%1, %2}], [%3];" ::"l"(map), "r"(x), "r"(y), "r"(from)

@@ -99,6 +99,20 @@ extern "C" __global__ void __launch_bounds__(64) store(const __grid_constant__ P
   }
 }
 
+// A box of which two chunks of each row leave the tensor, and half of the first chunk.
+extern "C" __global__ void __launch_bounds__(32) tail(const __grid_constant__ P p) {
+  const u32 base = smem_base();
+  for (u32 k = threadIdx.x; k < kBox / 4; k += 32) store_shared(base + 4 * k, 2 * k | (2 * k + 1) << 16);
+  proxy_fence();
+  __syncwarp();
+  if (threadIdx.x == 0) {
+    prefetch_box(&p.in, -64, -10);
+    store_box(&p.in, 64, 10, base); /*@1*/
+    bulk_commit();
+    bulk_wait();
+  }
+}
+
 // The same box of floats is added by four blocks, by TMA and as runs of bytes.
 extern "C" __global__ void __launch_bounds__(32) sum(const __grid_constant__ P p) {
   const u32 base = smem_base(), t = threadIdx.x, bar = base + 1024;
@@ -219,6 +233,20 @@ extern "C" __global__ void __launch_bounds__(32) misuse(const __grid_constant__ 
     bulk_commit();
     wait(bar, 1);
     store_shared(base, 2); /*@44*/
+#elif FAULT == 49
+    load_box(base, &p.in, 4, 0, bar); /*@49*/
+#elif FAULT == 50
+    load_box(base, &p.in, -1, 1000, bar); /*@50*/
+#elif FAULT == 51
+    prefetch_box(&p.in, 2, 0); /*@51*/
+#elif FAULT == 52
+    store_box(&p.out, 100, 0, base); /*@52*/
+#elif FAULT == 53
+    store_box(&p.out, -8, 0, base); /*@53*/
+#elif FAULT == 54
+    store_box(&p.out, 64, -1, base); /*@54*/
+#elif FAULT == 55
+    add_box(&p.sums, 0, -2, base); /*@55*/
 #endif
   }
 #if FAULT == 45
@@ -243,15 +271,15 @@ extern "C" __global__ void __launch_bounds__(32) ranks(const __grid_constant__ P
     expect(bar, FAULT == 1 ? 32 : FAULT == 3 ? 64 : 128);
 #if FAULT == 1
     asm volatile("cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes"
-                 ".L2::cache_hint [%0], [%1, {%2}], [%3], %4;" ::"r"(base), "l"(&p.in), "r"(-3),
+                 ".L2::cache_hint [%0], [%1, {%2}], [%3], %4;" ::"r"(base), "l"(&p.in), "r"(-4),
                  "r"(bar), "l"(0x14F0000000000000ull) : "memory");
 #elif FAULT == 3
     asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes"
-                 " [%0], [%1, {%2, %3, %4}], [%5];" ::"r"(base), "l"(&p.in), "r"(2), "r"(2),
+                 " [%0], [%1, {%2, %3, %4}], [%5];" ::"r"(base), "l"(&p.in), "r"(4), "r"(2),
                  "r"(-1), "r"(bar) : "memory");
 #else
     asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes"
-                 " [%0], [%1, {%2, %3, %4, %5, %6}], [%7];" ::"r"(base), "l"(&p.in), "r"(6),
+                 " [%0], [%1, {%2, %3, %4, %5, %6}], [%7];" ::"r"(base), "l"(&p.in), "r"(4),
                  "r"(-1), "r"(1), "r"(2), "r"(1), "r"(bar) : "memory");
 #endif
     wait(bar, 0);
