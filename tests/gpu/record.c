@@ -1,6 +1,7 @@
 /* record.c - runs the conformance kernels on a GPU of sm_90 and writes what comes out, a file
- * a case, to the folder given (tests/conformance/golden). Needs NVRTC. A case that fails ends the
- * CUDA context, so the program starts itself again with the next: OUT FIRST FAILED. */
+ * a case, to the folder given (tests/conformance/golden); with a case's name only that one. Needs
+ * NVRTC. A case that fails ends the CUDA context, so the program starts itself again with the next:
+ * OUT FIRST FAILED. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,6 +30,7 @@ enum { NOT_READY = 600, SECONDS_MAX = 10 };
   X(cuMemcpyHtoD_v2, (uint64_t, const void *, size_t))                                             \
   X(cuMemcpyDtoH_v2, (void *, uint64_t, size_t))                                                   \
   X(cuMemsetD32_v2, (uint64_t, unsigned, size_t))                                                  \
+  X(cuGetErrorName, (int, const char **))                                                          \
   X(cuTensorMapEncodeTiled, (void *, int, uint32_t, void *, const uint64_t *, const uint64_t *,    \
                              const uint32_t *, const uint32_t *, int, int, int, int))
 
@@ -89,7 +91,9 @@ static const char *launch(const conformance_case *c, conformance_params *params)
   int state;
   while ((state = cuStreamQuery(NULL)) == NOT_READY)
     if (time(NULL) - start > SECONDS_MAX) return "the kernel, which doesn't end";
-  return state ? "the kernel" : NULL;
+  const char *name = "the kernel";
+  if (state) cuGetErrorName(state, &name);
+  return state ? name : NULL;
 }
 
 static const char *write_file(const conformance_case *c, const char *folder,
@@ -120,25 +124,43 @@ static const char *run(const conformance_case *c, const char *folder) {
   return bad;
 }
 
-int main(int count, char **arguments) {
-  if (count < 2) {
-    fprintf(stderr, "usage: record OUT\n");
-    return 2;
+static int report(const conformance_case *c, const char *bad) {
+  if (bad) printf("record: %s failed: %s\n", c->name, bad);
+  fflush(stdout);
+  return bad != NULL;
+}
+
+static int run_one(const char *folder, const char *name) {
+  for (size_t k = 0; k < conformance_count; k++) {
+    const conformance_case *c = &conformance_cases[k];
+    if (strcmp(c->name, name) != 0) continue;
+    load_driver();
+    return report(c, run(c, folder));
   }
-  size_t first = count > 2 ? strtoul(arguments[2], NULL, 10) : 0;
-  unsigned long failed = count > 3 ? strtoul(arguments[3], NULL, 10) : 0;
+  fprintf(stderr, "record: no case %s\n", name);
+  return 2;
+}
+
+static int run_all(const char *program, const char *folder, size_t first, unsigned long failed) {
   if (first < conformance_count) load_driver();
   for (size_t k = first; k < conformance_count; k++) {
-    const char *bad = run(&conformance_cases[k], arguments[1]);
-    if (!bad) continue;
-    printf("record: %s: %s failed\n", conformance_cases[k].name, bad);
-    fflush(stdout);
+    if (!report(&conformance_cases[k], run(&conformance_cases[k], folder))) continue;
     char next[24], failures[24];
     snprintf(next, sizeof next, "%zu", k + 1);
     snprintf(failures, sizeof failures, "%lu", failed + 1);
-    execl("/proc/self/exe", arguments[0], arguments[1], next, failures, (char *)NULL);
+    execl("/proc/self/exe", program, folder, next, failures, (char *)NULL);
     return 1;
   }
   printf("record: %zu cases, %lu failed\n", conformance_count, failed);
   return failed != 0;
+}
+
+int main(int count, char **arguments) {
+  if (count == 3) return run_one(arguments[1], arguments[2]);
+  if (count == 2) return run_all(arguments[0], arguments[1], 0, 0);
+  if (count == 4)
+    return run_all(arguments[0], arguments[1], strtoul(arguments[2], NULL, 10),
+                   strtoul(arguments[3], NULL, 10));
+  fprintf(stderr, "usage: record OUT [CASE]\n");
+  return 2;
 }
