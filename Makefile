@@ -29,6 +29,9 @@ CPU       := $(wildcard runtime/cpu/*.c)
 GEN       := $(wildcard gen/*.c)
 CLI       := $(wildcard gen/cli/*.c)
 TESTS     := $(wildcard tests/test_*.c)
+ifneq ($(B),build) # test_install installs the ordinary build; under `make san` there may be none
+TESTS     := $(filter-out tests/test_install.c,$(TESTS))
+endif
 TEST_LIB  := $(filter-out $(TESTS),$(wildcard tests/*.c))
 GPU_TESTS := $(wildcard tests/gpu/*.c)
 BENCHES   := $(wildcard tests/bench/*.c)
