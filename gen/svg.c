@@ -126,6 +126,7 @@ static void put_axes(const attune__svg_plot *plot, const frame *f, attune__text 
                       "text-anchor=\"middle\">",
                       (TOP + HEIGHT - BOTTOM) / 2);
   put_escaped(out, plot->y_title);
+  attune__text_puts(out, ", log scale");
   attune__text_puts(out, "</text>\n");
 }
 
