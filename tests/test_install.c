@@ -17,14 +17,17 @@ enum { OUTPUT_MAX = 1 << 16 };
 static char folder[64];         /* what is built here */
 static char output[OUTPUT_MAX]; /* stdout and stderr of the last shell line */
 
-/* Exit code of a line of bash; $T is the installed tree, $S this test's folder, $F flags. */
+/* Exit code of a line of bash; $T is the installed tree, $S this test's folder, $F flags. A wheel
+ * that `make deps` fetched is found by programs beside build/nvrtc only: others are told. */
 static int shell(const char *line) {
   static char whole[2048];
   if (!*folder) scratch_make(folder);
   snprintf(whole, sizeof whole,
            "T=\"$PWD/" TREE "\" S=%s F='" BUILD_FLAGS "'\n"
            "export PKG_CONFIG_PATH=$T/lib/pkgconfig LD_LIBRARY_PATH=$T/lib\n"
-           "unset MAKEFLAGS MAKELEVEL ATTUNE_NO_JIT DESTDIR\nexec 2>&1\n%s",
+           "unset MAKEFLAGS MAKELEVEL ATTUNE_NO_JIT DESTDIR\nexec 2>&1\n"
+           "for n in $PWD/build/nvrtc/nvidia/cu*/lib/libnvrtc.so.1?; do\n"
+           "  [ ! -e $n ] || export ATTUNE_NVRTC=${ATTUNE_NVRTC:-$n}\ndone\n%s",
            folder, line);
   setenv("TEST_INSTALL_LINE", whole, 1);
   FILE *pipe = popen("bash -c \"$TEST_INSTALL_LINE\"", "r");
