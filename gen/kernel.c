@@ -3,6 +3,7 @@
 #include "../runtime/launch.h"
 #include "model.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static attune_status check_pins(const attune_variant *variant, const attune_pinset *pins) {
@@ -23,6 +24,14 @@ static void fill_recipe(const attune_model *model, attune_kernel *kernel) {
   recipe->block_m = kernel->tile.block_m, recipe->block_n = kernel->tile.block_n;
   recipe->cluster = 1;
   model->recipe(&kernel->variant, &kernel->tile, recipe);
+}
+
+void attune__add_constant(attune_kernel *kernel, const char *name, int64_t value,
+                          const char *note) {
+  attune_constant *constant = &kernel->constant[kernel->constant_count++];
+  snprintf(constant->name, sizeof constant->name, "%s", name);
+  snprintf(constant->note, sizeof constant->note, "%s", note);
+  constant->value = value;
 }
 
 attune_status attune__kernel_make(const attune_variant *variant, const attune_tile *tile,

@@ -45,6 +45,8 @@ typedef struct attune_kernel {
   int constant_count;
 } attune_kernel;
 
+void attune__add_constant(attune_kernel *kernel, const char *name, int64_t value, const char *note);
+
 /* Builds the kernel of a variant and tile through its model (model.h); ATTUNE_UNSUPPORTED when no
  * model makes it. Does not check a budget. */
 attune_status attune__kernel_make(const attune_variant *variant, const attune_tile *tile,

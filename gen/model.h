@@ -30,7 +30,8 @@ typedef struct attune_traffic {
 /* Time of a launch by ceiling, in SM clocks of the board; the largest binds. A model, not a
  * measurement. */
 typedef struct attune_cost {
-  double fma, exponential, shared_memory, issue, device_memory; /* cycles per SM, whole launch */
+  double fma, tensor, exponential, shared_memory, issue, device_memory; /* cycles per SM, whole
+                                                                             launch */
   double startup;          /* cycles outside the loop, per SM */
   double waves, occupancy; /* waves of blocks incl. the last partial one; blocks resident per SM */
   double total;            /* what the order sorts by */

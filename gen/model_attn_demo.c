@@ -113,21 +113,21 @@ static void cost(const attune_variant *v, const attune_tile *t, const attune_boa
   ledger(v, t, &smem);
   double heads = (double)(s->batch * s->heads_q), rows = tiles_of(s->len_q, t->block_m);
   double keys = tiles_of(s->len_k, t->block_n), blocks = is_fa1(v) ? heads : heads * rows;
-  attune_fma_work work = {.blocks = blocks,
-                          .steps = heads * rows * keys,
-                          .step_waits = is_fa1(v) ? 2 : 1,
-                          .kv_bytes = attune__fma_kv_bytes(v, s),
-                          .blocks_per_head = is_fa1(v) ? 1 : rows,
-                          .warps = t->warps,
-                          .registers = registers(v, t),
-                          .smem_bytes = smem.bytes};
+  attune_work work = {.blocks = blocks,
+                      .steps = heads * rows * keys,
+                      .step_waits = is_fa1(v) ? 2 : 1,
+                      .kv_bytes = attune__kv_bytes(v, s),
+                      .blocks_per_head = is_fa1(v) ? 1 : rows,
+                      .warps = t->warps,
+                      .registers = registers(v, t),
+                      .smem_bytes = smem.bytes};
   attune__fma_add_load(&work, t->block_m, v->head_dim_qk, is_fa1(v) ? work.steps : blocks);
   attune__fma_add_load(&work, t->block_n, v->head_dim_qk + v->head_dim_v,
                        is_fa1(v) ? heads * keys : work.steps);
   attune__fma_add_scores(&work, v, t, work.steps);
   attune__fma_add_softmax(&work, v, t, work.steps);
   attune__fma_add_output(&work, v, t, work.steps);
-  attune__fma_cost(b, &work, &bytes, out);
+  attune__work_cost(b, &work, &bytes, out);
 }
 
 const attune_model attune__model_attn_demo_fma = {

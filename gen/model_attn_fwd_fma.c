@@ -1,4 +1,5 @@
 /* model_attn_fwd_fma.c - attn_fwd, family fma: what templates/attn_fwd/fma.cu needs and costs. */
+#include "model_attn_fwd.h"
 #include "model_fma.h"
 
 static int candidates(const attune_variant *v, attune_tile *out, int max) {
@@ -46,33 +47,6 @@ static void ledger(const attune_variant *v, const attune_tile *t, attune_ledger 
   attune__fma_add_p(out, t);
 }
 
-static void recipe(const attune_variant *v, const attune_tile *t, attune_recipe *out) {
-  (void)v, (void)t;
-  out->grid = ATTUNE_GRID_Q_TILES, out->workspace = ATTUNE_WORKSPACE_NONE;
-}
-
-/* Q, O and LSE once per block, K and V over the key range of each block and query head. */
-static void traffic(const attune_variant *v, const attune_tile *t, const attune_shape *s,
-                    attune_traffic *out) {
-  double heads = (double)(s->batch * s->heads_q), kv_heads = (double)(s->batch * s->heads_kv);
-  double rows = heads * (double)s->len_q, kv_bytes = attune__dtype_bytes(v->dtype_kv);
-  attune_mask_sums sums;
-  int64_t begin, end;
-  attune__mask_blocks(v, s, t->block_m, t->block_n, &sums);
-  attune__mask_range(v, s, 0, s->len_q, &begin, &end);
-  double requested = heads * (double)sums.keys, distinct = kv_heads * (double)(end - begin);
-  *out = (attune_traffic){0};
-  attune__traffic_read(out, "Q", "batch * heads_q * len_q * head_dim_qk",
-                       v->head_dim_qk * attune__dtype_bytes(v->dtype_q), rows, rows);
-  attune__traffic_read(out, "K", "batch * heads_q * keys * head_dim_qk", v->head_dim_qk * kv_bytes,
-                       requested, distinct);
-  attune__traffic_read(out, "V", "batch * heads_q * keys * head_dim_v", v->head_dim_v * kv_bytes,
-                       requested, distinct);
-  attune__traffic_write(out, "O", "batch * heads_q * len_q * head_dim_v",
-                        v->head_dim_v * attune__dtype_bytes(v->dtype_out), rows);
-  attune__traffic_write(out, "LSE", "batch * heads_q * len_q", 4, rows);
-}
-
 static void cost(const attune_variant *v, const attune_tile *t, const attune_board *b,
                  const attune_shape *s, attune_cost *out) {
   double heads = (double)(s->batch * s->heads_q);
@@ -80,22 +54,22 @@ static void cost(const attune_variant *v, const attune_tile *t, const attune_boa
   attune_traffic bytes;
   attune_ledger smem = {.count = 0};
   attune__mask_blocks(v, s, t->block_m, t->block_n, &sums);
-  traffic(v, t, s, &bytes);
+  attune__forward_traffic(v, t, s, &bytes);
   ledger(v, t, &smem);
-  attune_fma_work work = {.blocks = heads * (double)sums.blocks,
-                          .steps = heads * (double)sums.steps,
-                          .step_waits = t->share_kv ? 2 : 1,
-                          .blocks_per_head = (double)sums.blocks,
-                          .warps = t->warps,
-                          .registers = registers(v, t),
-                          .smem_bytes = smem.bytes};
-  work.kv_bytes = attune__fma_kv_bytes(v, s);
+  attune_work work = {.blocks = heads * (double)sums.blocks,
+                      .steps = heads * (double)sums.steps,
+                      .step_waits = t->share_kv ? 2 : 1,
+                      .blocks_per_head = (double)sums.blocks,
+                      .warps = t->warps,
+                      .registers = registers(v, t),
+                      .smem_bytes = smem.bytes};
+  work.kv_bytes = attune__kv_bytes(v, s);
   attune__fma_add_load(&work, t->block_m, v->head_dim_qk, work.blocks);
   attune__fma_add_load(&work, t->block_n, v->head_dim_qk + v->head_dim_v, work.steps);
   attune__fma_add_scores(&work, v, t, work.steps);
   attune__fma_add_softmax(&work, v, t, work.steps);
   attune__fma_add_output(&work, v, t, work.steps);
-  attune__fma_cost(b, &work, &bytes, out);
+  attune__work_cost(b, &work, &bytes, out);
 }
 
 const attune_model attune__model_attn_fwd_fma = {
@@ -106,8 +80,8 @@ const attune_model attune__model_attn_fwd_fma = {
     .legal = legal,
     .ledger = ledger,
     .constants = attune__fma_constants,
-    .recipe = recipe,
+    .recipe = attune__forward_recipe,
     .registers = registers,
-    .traffic = traffic,
+    .traffic = attune__forward_traffic,
     .cost = cost,
 };

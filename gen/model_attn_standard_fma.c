@@ -75,16 +75,16 @@ static void qk_cost(const attune_variant *v, const attune_tile *t, const attune_
   qk_traffic(v, t, s, &bytes);
   qk_ledger(v, t, &smem);
   double per_head = tiles(s->len_q, t->block_m) * tiles(s->len_k, t->block_n);
-  attune_fma_work work = {.blocks = query_heads(s) * per_head,
-                          .kv_bytes = attune__fma_kv_bytes(v, s),
-                          .blocks_per_head = per_head,
-                          .warps = t->warps,
-                          .registers = qk_registers(v, t),
-                          .smem_bytes = smem.bytes};
+  attune_work work = {.blocks = query_heads(s) * per_head,
+                      .kv_bytes = attune__kv_bytes(v, s),
+                      .blocks_per_head = per_head,
+                      .warps = t->warps,
+                      .registers = qk_registers(v, t),
+                      .smem_bytes = smem.bytes};
   attune__fma_add_load(&work, t->block_m + t->block_n, v->head_dim_qk, work.blocks);
   attune__fma_add_scores(&work, v, t, work.blocks);
   work.instructions += work.blocks * t->block_m * t->block_n / 32 * 2; /* scale, store */
-  attune__fma_cost(b, &work, &bytes, out);
+  attune__work_cost(b, &work, &bytes, out);
 }
 
 const attune_model attune__model_attn_standard_qk_fma = {
@@ -161,15 +161,15 @@ static void softmax_cost(const attune_variant *v, const attune_tile *t, const at
   attune_traffic bytes;
   softmax_traffic(v, t, s, &bytes);
   double per_head = tiles(s->len_q, t->block_m), pairs = query_heads(s) * attune__mask_pairs(v, s);
-  attune_fma_work work = {.blocks = query_heads(s) * per_head,
-                          .steps = 2 * query_heads(s) * per_head,
-                          .exponentials = 3 * pairs,
-                          .instructions = 16 * pairs / 32,
-                          .step_waits = 1,
-                          .blocks_per_head = per_head,
-                          .warps = t->warps,
-                          .registers = softmax_registers(v, t)};
-  attune__fma_cost(b, &work, &bytes, out);
+  attune_work work = {.blocks = query_heads(s) * per_head,
+                      .steps = 2 * query_heads(s) * per_head,
+                      .exponentials = 3 * pairs,
+                      .instructions = 16 * pairs / 32,
+                      .step_waits = 1,
+                      .blocks_per_head = per_head,
+                      .warps = t->warps,
+                      .registers = softmax_registers(v, t)};
+  attune__work_cost(b, &work, &bytes, out);
 }
 
 const attune_model attune__model_attn_standard_softmax_fma = {
@@ -230,18 +230,18 @@ static void pv_cost(const attune_variant *v, const attune_tile *t, const attune_
   attune__mask_blocks(v, s, t->block_m, t->block_n, &sums);
   pv_traffic(v, t, s, &bytes);
   pv_ledger(v, t, &smem);
-  attune_fma_work work = {.blocks = query_heads(s) * (double)sums.blocks,
-                          .steps = query_heads(s) * (double)sums.steps,
-                          .step_waits = 1,
-                          .kv_bytes = attune__fma_kv_bytes(v, s),
-                          .blocks_per_head = (double)sums.blocks,
-                          .warps = t->warps,
-                          .registers = pv_registers(v, t),
-                          .smem_bytes = smem.bytes};
+  attune_work work = {.blocks = query_heads(s) * (double)sums.blocks,
+                      .steps = query_heads(s) * (double)sums.steps,
+                      .step_waits = 1,
+                      .kv_bytes = attune__kv_bytes(v, s),
+                      .blocks_per_head = (double)sums.blocks,
+                      .warps = t->warps,
+                      .registers = pv_registers(v, t),
+                      .smem_bytes = smem.bytes};
   attune__fma_add_load(&work, t->block_m, t->block_n, work.steps);
   attune__fma_add_load(&work, t->block_n, v->head_dim_v, work.steps);
   attune__fma_add_output(&work, v, t, work.steps);
-  attune__fma_cost(b, &work, &bytes, out);
+  attune__work_cost(b, &work, &bytes, out);
 }
 
 const attune_model attune__model_attn_standard_pv_fma = {

@@ -119,26 +119,15 @@ void attune__fma_add_p(attune_ledger *ledger, const attune_tile *t) {
   add(ledger, "p", t->block_m, t->block_n + pad, pad ? "P; 16 floats of padding a row" : "P");
 }
 
-int attune__fma_blocks_by_registers(int warps, int registers) {
-  return 4 * (16384 / 32 / registers) / warps;
-}
-
-static void add_constant(attune_kernel *kernel, const char *name, int64_t value, const char *note) {
-  attune_constant *constant = &kernel->constant[kernel->constant_count++];
-  snprintf(constant->name, sizeof constant->name, "%s", name);
-  snprintf(constant->note, sizeof constant->note, "%s", note);
-  constant->value = value;
-}
-
 void attune__fma_constants(attune_kernel *kernel) {
   const attune_variant *v = &kernel->variant;
-  add_constant(kernel, "kHeadDimQK", v->head_dim_qk, "elements of a row of Q and K");
-  add_constant(kernel, "kHeadDimV", v->head_dim_v, "elements of a row of V and O");
-  add_constant(kernel, "kVecV", attune__fma_vec_v(v->head_dim_v),
-               "floats of V per thread and load");
+  attune__add_constant(kernel, "kHeadDimQK", v->head_dim_qk, "elements of a row of Q and K");
+  attune__add_constant(kernel, "kHeadDimV", v->head_dim_v, "elements of a row of V and O");
+  attune__add_constant(kernel, "kVecV", attune__fma_vec_v(v->head_dim_v),
+                       "floats of V per thread and load");
   int registers = attune__model(v->op, v->part, kernel->tile.family)->registers(v, &kernel->tile);
   char note[80];
   snprintf(note, sizeof note, "blocks that registers allow: about %d a thread", registers);
-  add_constant(kernel, "kBlocksPerSM",
-               attune__fma_blocks_by_registers(kernel->tile.warps, registers), note);
+  attune__add_constant(kernel, "kBlocksPerSM",
+                       attune__blocks_by_registers(kernel->tile.warps, registers), note);
 }

@@ -1,4 +1,4 @@
-/* model_fma.h - what the models of family fma share: the thread layout, the cost of a launch.
+/* model_fma.h - what the models of family fma share: the thread layout, the work of a tile.
  *
  * A block is T = 32 * warps threads, as 16 lanes across columns and T / 16 rows of lanes. A thread
  * owns rows_per_thread x cols_per_thread scores and the same rows of O, kVecV columns at a time.
@@ -6,7 +6,7 @@
 #ifndef ATTUNE_MODEL_FMA_H
 #define ATTUNE_MODEL_FMA_H
 
-#include "model.h"
+#include "model_cost.h"
 
 extern const attune_model attune__model_attn_fwd_fma;
 extern const attune_model attune__model_attn_standard_qk_fma;
@@ -44,41 +44,18 @@ void attune__fma_add_v(attune_ledger *ledger, const attune_variant *v, const att
 void attune__fma_add_p(attune_ledger *ledger, const attune_tile *t);
 void attune__fma_add_kv(attune_ledger *ledger, const attune_variant *v, const attune_tile *t);
 
-/* Blocks that an SM has registers for: it is four parts, each with 16384 for whole warps. */
-int attune__fma_blocks_by_registers(int warps, int registers);
-
 /* Constants beyond the tile's: head dims, kVecV, and kBlocksPerSM for __launch_bounds__, without
  * which the compiler aims at some number of blocks of its own, and spills to reach it. */
 void attune__fma_constants(attune_kernel *kernel);
 
-/* Work of one launch, for attune__fma_cost; each model adds up its own. Totals over the launch. */
-typedef struct attune_fma_work {
-  double blocks;       /* thread blocks */
-  double steps;        /* iterations of their loops */
-  double fma;          /* multiply-adds, of single lanes */
-  double exponentials; /* ex2, of single lanes */
-  double wavefronts;   /* 128-byte accesses of shared memory */
-  double instructions; /* of warps */
-  double step_waits;   /* times per iteration that a block waits for device memory */
-  double kv_bytes;     /* K and V that the blocks of one head share */
-  double blocks_per_head;
-  int warps, registers; /* per block; per thread */
-  uint32_t smem_bytes;  /* per block */
-} attune_fma_work;
-
 /* Work of a block on one block_m x block_n tile, added `times` times. */
-void attune__fma_add_scores(attune_fma_work *w, const attune_variant *v, const attune_tile *t,
+void attune__fma_add_scores(attune_work *w, const attune_variant *v, const attune_tile *t,
                             double times);
-void attune__fma_add_softmax(attune_fma_work *w, const attune_variant *v, const attune_tile *t,
+void attune__fma_add_softmax(attune_work *w, const attune_variant *v, const attune_tile *t,
                              double times);
-void attune__fma_add_output(attune_fma_work *w, const attune_variant *v, const attune_tile *t,
+void attune__fma_add_output(attune_work *w, const attune_variant *v, const attune_tile *t,
                             double times);
 /* Tiles of rows x columns elements copied from device memory to shared memory by the block. */
-void attune__fma_add_load(attune_fma_work *w, double rows, double columns, double times);
-/* K and V per query head, in bytes: a group of query heads shares one pair. */
-double attune__fma_kv_bytes(const attune_variant *v, const attune_shape *s);
-/* Ceilings and total from the work. */
-void attune__fma_cost(const attune_board *board, const attune_fma_work *work,
-                      const attune_traffic *traffic, attune_cost *out);
+void attune__fma_add_load(attune_work *w, double rows, double columns, double times);
 
 #endif

@@ -21,7 +21,7 @@ static void candidate_lines(const attune_plan *plan, const attune_candidate *cho
                             attune__text *out) {
   const attune_board *board = plan->request.board;
   attune__text_puts(out, "\ncandidates, best first; microseconds by ceiling\n"
-                         "  tile                   total     fma     exp  shared   issue  device  "
+                         "  tile                   total    math     exp  shared   issue  device  "
                          "blocks/SM  waves  binds\n");
   for (int i = 0; i < plan->count; i++) {
     const attune_candidate *c = &plan->candidates[i];
@@ -31,7 +31,8 @@ static void candidate_lines(const attune_plan *plan, const attune_candidate *cho
       attune__text_printf(out, "  no: %s\n", c->reason);
       continue;
     }
-    const double clocks[] = {cost->total,         cost->fma,   cost->exponential,
+    double math = cost->fma + cost->tensor; /* a family uses one of them */
+    const double clocks[] = {cost->total,         math,        cost->exponential,
                              cost->shared_memory, cost->issue, cost->device_memory};
     for (int k = 0; k < 6; k++) show_fixed(out, 8, show_microseconds(board, clocks[k]), 1);
     attune__text_printf(out, "%11d%7d  %s\n", (int)cost->occupancy, (int)cost->waves, cost->binds);
@@ -104,12 +105,13 @@ static void ceiling_lines(const attune_plan *plan, const attune_candidate *c, at
     const char *name;
     double clocks;
   } row[] = {{"fma", cost->fma},
+             {"tensor", cost->tensor},
              {"exponential", cost->exponential},
              {"shared memory", cost->shared_memory},
              {"issue", cost->issue},
              {"device memory", cost->device_memory}};
   attune__text_puts(out, "\nceilings, clocks of an SM for the launch\n");
-  for (int i = 0; i < 5; i++) {
+  for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
     attune__text_printf(out, "  %-14s", row[i].name);
     show_grouped(out, 14, row[i].clocks);
     attune__text_puts(out, !strcmp(row[i].name, cost->binds) ? "  binds\n" : "\n");

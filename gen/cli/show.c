@@ -86,6 +86,7 @@ void show_json_cost(attune__json *json, const attune_cost *c) {
   attune__json_begin(json, '{');
   show_json_real(json, "total", c->total);
   show_json_real(json, "fma", c->fma);
+  show_json_real(json, "tensor", c->tensor);
   show_json_real(json, "exponential", c->exponential);
   show_json_real(json, "shared_memory", c->shared_memory);
   show_json_real(json, "issue", c->issue);

@@ -1,0 +1,29 @@
+/* model_attn_fwd.c - what attn_fwd is in every family: its grid, and the bytes that it moves. */
+#include "model_attn_fwd.h"
+
+void attune__forward_recipe(const attune_variant *v, const attune_tile *t, attune_recipe *out) {
+  (void)v, (void)t;
+  out->grid = ATTUNE_GRID_Q_TILES, out->workspace = ATTUNE_WORKSPACE_NONE;
+}
+
+/* Q, O and LSE once per block, K and V over the key range of each block and query head. */
+void attune__forward_traffic(const attune_variant *v, const attune_tile *t, const attune_shape *s,
+                             attune_traffic *out) {
+  double heads = (double)(s->batch * s->heads_q), kv_heads = (double)(s->batch * s->heads_kv);
+  double rows = heads * (double)s->len_q, kv_bytes = attune__dtype_bytes(v->dtype_kv);
+  attune_mask_sums sums;
+  int64_t begin, end;
+  attune__mask_blocks(v, s, t->block_m, t->block_n, &sums);
+  attune__mask_range(v, s, 0, s->len_q, &begin, &end);
+  double requested = heads * (double)sums.keys, distinct = kv_heads * (double)(end - begin);
+  *out = (attune_traffic){0};
+  attune__traffic_read(out, "Q", "batch * heads_q * len_q * head_dim_qk",
+                       v->head_dim_qk * attune__dtype_bytes(v->dtype_q), rows, rows);
+  attune__traffic_read(out, "K", "batch * heads_q * keys * head_dim_qk", v->head_dim_qk * kv_bytes,
+                       requested, distinct);
+  attune__traffic_read(out, "V", "batch * heads_q * keys * head_dim_v", v->head_dim_v * kv_bytes,
+                       requested, distinct);
+  attune__traffic_write(out, "O", "batch * heads_q * len_q * head_dim_v",
+                        v->head_dim_v * attune__dtype_bytes(v->dtype_out), rows);
+  attune__traffic_write(out, "LSE", "batch * heads_q * len_q", 4, rows);
+}

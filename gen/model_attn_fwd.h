@@ -1,0 +1,12 @@
+/* model_attn_fwd.h - what attn_fwd is in every family: a block owns block_m rows of one head and
+ * walks over the keys that they see. */
+#ifndef ATTUNE_MODEL_ATTN_FWD_H
+#define ATTUNE_MODEL_ATTN_FWD_H
+
+#include "model.h"
+
+void attune__forward_recipe(const attune_variant *v, const attune_tile *t, attune_recipe *out);
+void attune__forward_traffic(const attune_variant *v, const attune_tile *t, const attune_shape *s,
+                             attune_traffic *out);
+
+#endif
