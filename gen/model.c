@@ -2,12 +2,14 @@
 #include "model.h"
 
 #include "model_fma.h"
+#include "model_mma.h"
 
 #include <stdio.h>
 #include <string.h>
 
 static const attune_model *const models[] = {
     &attune__model_attn_fwd_fma,
+    &attune__model_attn_fwd_mma,
     &attune__model_attn_standard_qk_fma,
     &attune__model_attn_standard_softmax_fma,
     &attune__model_attn_standard_pv_fma,

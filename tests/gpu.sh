@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # gpu.sh BUILD - what needs an NVIDIA GPU, from the repository root: every kernel of the default set, of the
-# CI matrix and of the whole fma family against float64, stream capture, the example. Needs nothing but BUILD/.
+# CI matrix and of every family's whole matrix against float64, stream capture, the example. Needs nothing but BUILD/.
 # Closes with "N passed, N failed".
 set -u
 build=$1

@@ -18,8 +18,20 @@ enum { SHAPES = sizeof shapes / sizeof *shapes };
 /* ---- judgement --------------------------------------------------------------------------------
  */
 
+/* What family mma adds to an element of O: each p of at most 1 is off by the dtype's unit roundoff
+ * of itself, and in fp16 by half of 2^-24 at least; they add up to 1 after the division. */
+static double rounding_of_p(const trial *t, int family) {
+  double largest = 0;
+  if (family != ATTUNE_FAMILY_MMA) return 0;
+  for (size_t k = 0; k < trial_elements(&t->v); k++)
+    largest = fmax(largest, fabs((double)t->v.values[k]));
+  return largest * (attune__ulp(t->variant.dtype_q, 1) / 2 + (double)t->shape->len_k * 0x1p-25);
+}
+
 /* fp32 arithmetic on 133 keys at most is good to 4e-6 for values near 4; O is rounded once. */
-static void check_numbers(const trial *t, const char *name) {
+static void check_numbers(const trial *t, const attune_kernel *kernel) {
+  const char *name = kernel->name;
+  double of_p = rounding_of_p(t, kernel->tile.family);
   attune_reference_problem p = {.variant = t->variant,
                                 .shape = *t->shape,
                                 .scale = 1 / sqrt(t->variant.head_dim_qk),
@@ -31,7 +43,7 @@ static void check_numbers(const trial *t, const char *name) {
   ck_assert(o && lse);
   must(attune__reference(&p, o, lse));
   for (size_t k = 0; k < trial_elements(&t->o); k++) {
-    double bound = 4e-6 + attune__ulp(t->variant.dtype_out, o[k]);
+    double bound = 4e-6 + of_p + attune__ulp(t->variant.dtype_out, o[k]);
     ck_assert_msg(fabs(o[k] - t->o.values[k]) <= bound, "%s: O[%zu] is %a, must be %a", name, k,
                   (double)t->o.values[k], o[k]);
   }
@@ -117,7 +129,7 @@ static void run_program(const char *arch, const char *const *names, int count) {
     for (uint64_t seed = 0; seed < 4; seed += s == 0 ? 1 : 3) {
       configure(context, &options, seed, seed == 3);
       must(trial_launch(&t, program));
-      check_numbers(&t, names[0]);
+      check_numbers(&t, &parts[0].kernel);
       if (seed == 3) continue;
       check_bytes(&t, parts, count);
       check_compulsory(&t);
@@ -145,6 +157,28 @@ START_TEST(one_pass_kernels) {
       {"sm_90a", "attn_fwd_sm90a_fp16_d96__fma_m128n128w8"},
       {"sm_100a", "attn_fwd_sm100a_bf16_d128_causal__fma_m64n64kv1"},
       {"sm_120a", "attn_fwd_sm120a_fp32_d8_causal_elem__fma_m32n64w2"},
+  };
+  for (size_t k = 0; k < sizeof list / sizeof *list; k++)
+    run_program(list[k].arch, &list[k].name, 1);
+}
+END_TEST
+
+/* Every class of variant and tile that family mma has: types, archs, masks, dims that a step of the
+ * tensor cores doesn't divide, one band and two, Q in registers and not, one stage to four. */
+START_TEST(tensor_core_kernels) {
+  static const struct {
+    const char *arch, *name;
+  } list[] = {
+      {"sm_75", "attn_fwd_sm75_fp16_d64_causal__mma_m64n32"},
+      {"sm_75", "attn_fwd_sm75_fp16_d40x24_window__mma_m64n16w2"},
+      {"sm_80", "attn_fwd_sm80_fp16_d64__mma_m64n64s2"},
+      {"sm_80", "attn_fwd_sm80_bf16_d128_causal__mma_m128n32s3"},
+      {"sm_86", "attn_fwd_sm86_fp16_d72_window__mma_m32n32s2w2"},
+      {"sm_89", "attn_fwd_sm89_bf16_d8_causal__mma_m64n128"},
+      {"sm_90a", "attn_fwd_sm90a_bf16_d192x128_window__mma_m128n32s2w8"},
+      {"sm_90a", "attn_fwd_sm90a_fp16_d256__mma_m64n16"},
+      {"sm_100a", "attn_fwd_sm100a_bf16_d96_causal__mma_m64n64s4"},
+      {"sm_120a", "attn_fwd_sm120a_fp16_d16x88_window__mma_m64n16s2w2"},
   };
   for (size_t k = 0; k < sizeof list / sizeof *list; k++)
     run_program(list[k].arch, &list[k].name, 1);
@@ -181,7 +215,7 @@ START_TEST(threads_count_alike) {
   configure(context, &options, 0, 0);
   must(trial_launch(&t, program));
   must(attune_cpu_count(context, 0, &four));
-  check_numbers(&t, name);
+  check_numbers(&t, &p.kernel);
   ck_assert_mem_eq(&one, &four, sizeof one);
   ck_assert_uint_gt(one.fma, 0);
   ck_assert_uint_gt(one.exp2, 0);
@@ -220,5 +254,5 @@ START_TEST(a_hundred_schedules) {
 }
 END_TEST
 
-TEST_MAIN("cpu_kernels", one_pass_kernels, standard_attention, threads_count_alike,
-          a_hundred_schedules)
+TEST_MAIN("cpu_kernels", one_pass_kernels, tensor_core_kernels, standard_attention,
+          threads_count_alike, a_hundred_schedules)

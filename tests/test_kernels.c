@@ -140,4 +140,40 @@ START_TEST(edges_of_tiles) {
 }
 END_TEST
 
-TEST_MAIN("kernels", ci_matrix, masks_types_alignments, edges_of_tiles)
+static attune_tile mma_tile(int m, int n, int warps, int stages) {
+  return (attune_tile){.family = ATTUNE_FAMILY_MMA,
+                       .block_m = (uint16_t)m,
+                       .block_n = (uint16_t)n,
+                       .stages = (uint8_t)stages,
+                       .warps = (uint8_t)warps};
+}
+
+static void add_mma(const char *arch, int dtype, int mask, int d, attune_tile tile) {
+  attune_variant variant = fwd(arch, dtype, mask, ATTUNE_ALIGN_16B);
+  variant.head_dim_qk = variant.head_dim_v = (uint16_t)d;
+  add(&variant, &tile);
+}
+
+/* Tensor cores: the tiles that take most registers for their head dim, one band and two, one stage
+ * and several, with Q kept in registers and read again. */
+START_TEST(tensor_cores) {
+  static const int causal = ATTUNE_MASK_CAUSAL, window = ATTUNE_MASK_WINDOW;
+  static const int fp16 = ATTUNE_DTYPE_FP16, bf16 = ATTUNE_DTYPE_BF16;
+  count = 0;
+  add_mma("sm_80", bf16, window, 64, mma_tile(128, 64, 4, 2));
+  add_mma("sm_90a", fp16, causal, 64, mma_tile(64, 128, 4, 1));
+  add_mma("sm_80", bf16, window, 128, mma_tile(128, 32, 4, 2));
+  add_mma("sm_90a", fp16, causal, 128, mma_tile(64, 64, 4, 1));
+  add_mma("sm_80", fp16, causal, 128, mma_tile(128, 128, 8, 2));
+  add_mma("sm_100a", bf16, causal, 128, mma_tile(128, 64, 8, 3));
+  add_mma("sm_90a", bf16, window, 256, mma_tile(128, 32, 8, 2));
+  add_mma("sm_120a", fp16, causal, 256, mma_tile(64, 16, 4, 1));
+  add_mma("sm_80", bf16, window, 24, mma_tile(32, 16, 2, 4));
+  add_mma("sm_75", fp16, window, 64, mma_tile(128, 64, 8, 1));
+  add_mma("sm_75", fp16, window, 128, mma_tile(64, 32, 4, 1));
+  add_mma("sm_75", fp16, causal, 256, mma_tile(64, 16, 4, 1));
+  compile_all();
+}
+END_TEST
+
+TEST_MAIN("kernels", ci_matrix, masks_types_alignments, edges_of_tiles, tensor_cores)

@@ -44,6 +44,10 @@ static int random_below(int limit) {
 
 /* Bytes that the kernels' contract gives a tile of attn_fwd. */
 static uint32_t expected_bytes(const attune_variant *v, const attune_tile *t) {
+  if (t->family == ATTUNE_FAMILY_MMA) {
+    int qk = (v->head_dim_qk + 15) / 16 * 16, dv = (v->head_dim_v + 15) / 16 * 16;
+    return (uint32_t)(2 * (t->block_m * qk + t->stages * t->block_n * (qk + dv)));
+  }
   int qk = v->head_dim_qk, dv = v->head_dim_v;
   int vec = dv <= 16 ? 1 : (dv + 63) / 64 * 64 == (dv + 31) / 32 * 32 ? 4 : 2;
   int padded = (dv + 16 * vec - 1) / (16 * vec) * 16 * vec;
@@ -56,7 +60,8 @@ static void check_ledger(const attune_ledger *ledger) {
   uint32_t end = 0;
   for (int i = 0; i < ledger->count; i++) {
     const attune_piece *piece = &ledger->piece[i];
-    ck_assert_uint_eq(piece->bytes, piece->rows * piece->columns * 4);
+    uint32_t element = strcmp(piece->ctype, "elem_t") == 0 ? 2 : 4;
+    ck_assert_uint_eq(piece->bytes, piece->rows * piece->columns * element);
     ck_assert_uint_eq(piece->offset % piece->align, 0);
     ck_assert_uint_eq(piece->offset, end); /* multiples of 16 bytes: no gaps */
     end = piece->offset + piece->bytes;
@@ -247,7 +252,7 @@ static void check_sums(const attune_traffic *t) {
 static attune_traffic traffic_of(const attune_variant *v, const attune_tile *t,
                                  const attune_shape *s) {
   attune_traffic out;
-  attune__model(v->op, v->part, 0)->traffic(v, t, s, &out);
+  attune__model(v->op, v->part, t->family)->traffic(v, t, s, &out);
   check_sums(&out);
   return out;
 }
@@ -258,6 +263,8 @@ START_TEST(forward_bytes_are_exact) {
     attune_variant v = variant(ATTUNE_OP_ATTN_FWD, "sm_80", dtype, 40, 24, 1 + run / 3 % 3);
     attune_shape s = random_shape();
     attune_tile tl = tile(16 << random_below(2), 16, 4, 0);
+    if (dtype != ATTUNE_DTYPE_FP32 && run % 2)
+      tl.family = ATTUNE_FAMILY_MMA, tl.block_m = 64, tl.stages = 2;
     counts c = count(&v, &s, tl.block_m, 0);
     attune_traffic t = traffic_of(&v, &tl, &s);
     double e = dtype == ATTUNE_DTYPE_FP32 ? 4 : 2, heads = (double)(s.batch * s.heads_q);
@@ -385,6 +392,84 @@ START_TEST(pins_of_a_spec_choose_among_the_tiles) {
 }
 END_TEST
 
+/* ---- families ----------------------------------------------------------------------------------
+ */
+
+/* 16-bit problems of aligned rows go to tensor cores: on every arch, whatever the head dims. */
+START_TEST(tensor_cores_come_first) {
+  for (int b = 0; b < ATTUNE_BOARDS; b++)
+    for (int d = 8; d <= 256; d += 8)
+      for (int dtype = ATTUNE_DTYPE_FP16; dtype <= ATTUNE_DTYPE_BF16; dtype++) {
+        attune_variant v = variant(ATTUNE_OP_ATTN_FWD, attune__boards[b].arch_name, dtype, d,
+                                   d % 24 ? d : 264 - d, ATTUNE_MASK_NONE + d / 8 % 3);
+        int turing = attune__arch_cc(v.arch) == 75 && dtype == ATTUNE_DTYPE_BF16;
+        for (int align = ATTUNE_ALIGN_16B; align <= ATTUNE_ALIGN_ELEM; align++) {
+          v.align = (uint8_t)align;
+          attune_plan_request r = request(v, 0);
+          attune_plan plan;
+          ck_assert_int_eq(attune__plan_make(&r, &plan), ATTUNE_OK);
+          int mma = align == ATTUNE_ALIGN_16B && !turing;
+          ck_assert_msg(plan.candidates[0].tile.family ==
+                            (mma ? ATTUNE_FAMILY_MMA : ATTUNE_FAMILY_FMA),
+                        "%s, %d, head_dim %d: %s", attune__boards[b].arch_name, dtype, d,
+                        plan.candidates[0].name);
+          attune__plan_free(&plan);
+        }
+      }
+}
+END_TEST
+
+START_TEST(a_family_is_taken_at_its_word) {
+  attune_variant v = variant(ATTUNE_OP_ATTN_FWD, "sm_80", ATTUNE_DTYPE_BF16, 64, 64, 2);
+  attune_plan_request r = request(v, 0);
+  attune_plan plan;
+  for (int family = ATTUNE_FAMILY_FMA; family <= ATTUNE_FAMILY_MMA; family++) {
+    r.family = family;
+    ck_assert_int_eq(attune__plan_make(&r, &plan), ATTUNE_OK);
+    for (int i = 0; i < plan.count; i++) ck_assert_int_eq(plan.candidates[i].tile.family, family);
+    attune__plan_free(&plan);
+  }
+  r.variant.align = ATTUNE_ALIGN_ELEM;
+  ck_assert_int_eq(attune__plan_make(&r, &plan), ATTUNE_NO_FIT);
+  ck_assert_str_eq(attune_error(),
+                   "no tile of attn_fwd_sm80_bf16_d64_causal_elem fits: family mma makes no such "
+                   "kernel (align elem: family mma copies 16 bytes at a time; fma loads elements); "
+                   "name no family");
+  attune__plan_free(&plan);
+}
+END_TEST
+
+static void check_tile_refused(attune_variant v, attune_tile t, const char *message) {
+  attune_kernel kernel;
+  ck_assert_int_eq(attune__kernel_make(&v, &t, NULL, &kernel), ATTUNE_INVALID);
+  ck_assert_str_eq(attune_error(), message);
+}
+
+START_TEST(tiles_of_family_mma_have_rules) {
+  attune_variant v = variant(ATTUNE_OP_ATTN_FWD, "sm_80", ATTUNE_DTYPE_FP16, 128, 128, 1);
+  attune_tile t = tile(64, 64, 4, 0), other = t;
+  t.family = other.family = ATTUNE_FAMILY_MMA;
+  attune_kernel kernel;
+  ck_assert_int_eq(attune__kernel_make(&v, &t, NULL, &kernel), ATTUNE_OK);
+  other.block_m = 256;
+  check_tile_refused(v, other,
+                     "tile: block_m 256: 4 warps have 16 or 32 rows each, so it is 64 or "
+                     "128");
+  other = t, other.block_n = 48;
+  check_tile_refused(v, other, "tile: block_n 48: family mma has 16, 32, 64 or 128");
+  other = t, other.warps = 3;
+  check_tile_refused(v, other, "tile: warps 3: family mma has 2, 4 or 8");
+  other = t, other.stages = 5;
+  check_tile_refused(v, other, "tile: stages 5: family mma has 1 to 4");
+  other = t, other.share_kv = 1;
+  check_tile_refused(v, other, "tile: share_kv 1: family mma has 0");
+  v.arch = attune__arch_parse("sm_75"), v.dtype_q = v.dtype_kv = v.dtype_out = ATTUNE_DTYPE_BF16;
+  check_tile_refused(v, t, "tile: dtype bf16: family mma has it from sm_80 on; fma has it here");
+  v.dtype_q = v.dtype_kv = v.dtype_out = ATTUNE_DTYPE_FP32;
+  check_tile_refused(v, t, "tile: dtype fp32: family mma has fp16 and bf16");
+}
+END_TEST
+
 static void check_refused(attune_variant v, attune_status status, const char *message) {
   attune_plan plan;
   attune_plan_request r = request(v, 0);
@@ -493,6 +578,7 @@ TEST_MAIN("plan", every_property_over_the_matrix, every_part_of_the_standard_op_
           key_ranges_and_pairs_are_those_of_the_mask, forward_bytes_are_exact,
           standard_bytes_are_exact, a_dropped_tile_says_why,
           where_nothing_fits_the_error_says_what_would, what_the_error_offers_works,
+          tensor_cores_come_first, a_family_is_taken_at_its_word, tiles_of_family_mma_have_rules,
           pins_of_a_spec_choose_among_the_tiles, what_has_no_kernels_is_refused_by_name,
           a_kernel_knows_how_it_is_launched, pins_must_be_those_of_the_variant,
           every_arch_has_a_board, the_articles_table_to_the_digit)

@@ -69,7 +69,11 @@ __device__ __forceinline__ float high_to_float(unsigned word) {
   return to_float(elem_t{(unsigned short)(word >> 16)});
 }
 __device__ __forceinline__ unsigned pack(float low, float high) {
-  return from_float(low).bits | (unsigned)from_float(high).bits << 16;
+  unsigned word;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;"
+      : "=r"(word)
+      : "f"(high), "f"(low));
+  return word;
 }
 
 // Loads kChunk elements; in one go when aligned to 16 bytes.

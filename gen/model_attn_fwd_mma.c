@@ -1,0 +1,116 @@
+/* model_attn_fwd_mma.c - attn_fwd, family mma: what templates/attn_fwd/mma.cu needs and costs. */
+#include "model_attn_fwd.h"
+#include "model_mma.h"
+
+#include <stdio.h>
+
+/* Whether several chunks of a row are a thread's to copy: their number is no power of two. */
+static int uneven(int chunks) {
+  return (chunks & (chunks - 1)) != 0;
+}
+
+/* What NVRTC 13.0 needs to spill nowhere, found by compiling: O, the scores of a tile, m, l and the
+ * operands of each band, addresses of the chunks of a row of Q and K, or K and V. With one stage,
+ * or copies that go through registers, it moves more of them out of the loop; beside one band it
+ * leaves them there when there are no more registers. */
+static int registers_without_q(const attune_variant *v, const attune_tile *t) {
+  int bands = attune__mma_bands(t), o = bands * attune__mma_padded(v->head_dim_v) / 2;
+  int qk = attune__mma_padded(v->head_dim_qk) / 8, other = attune__mma_padded(v->head_dim_v) / 8;
+  int chunks = qk + (qk > other ? qk : other);
+  int need = o + bands * t->block_n / 2 + 8 * bands + 32 + (chunks > 16 ? chunks : 16);
+  need += t->block_n == 128 ? 20 : t->block_n == 64 && bands > 1 ? 16 : 0;
+  int odd = uneven(qk) || uneven(other);
+  int moved = t->stages == 1 ? 6 * bands + (odd ? 32 : 12) : odd && bands > 1 ? 24 : 0;
+  if (attune__arch_cc(v->arch) < 80) moved += 8;
+  if (bands > 1 || need > MMA_MAX_REGISTERS - 15 || need + moved < MMA_MAX_REGISTERS)
+    return need + moved;
+  return MMA_MAX_REGISTERS;
+}
+
+static int registers_of_q(const attune_variant *v, const attune_tile *t) {
+  return attune__mma_bands(t) * attune__mma_padded(v->head_dim_qk) / 4;
+}
+
+/* Order knob kQInRegisters: Q stays in registers where that costs no block on an SM, and leaves the
+ * compiler some of them. */
+static int keeps_q(const attune_variant *v, const attune_tile *t) {
+  int without = registers_without_q(v, t), with = without + registers_of_q(v, t);
+  return with <= MMA_MAX_REGISTERS - 15 && attune__blocks_by_registers(t->warps, with) ==
+                                               attune__blocks_by_registers(t->warps, without);
+}
+
+static int registers(const attune_variant *v, const attune_tile *t) {
+  return registers_without_q(v, t) + (keeps_q(v, t) ? registers_of_q(v, t) : 0);
+}
+
+static int legal(const attune_variant *v, const attune_tile *t, char *reason, size_t size) {
+  if (!attune__mma_legal(v, t, reason, size)) return 0;
+  if (registers(v, t) <= MMA_MAX_REGISTERS) return 1;
+  snprintf(reason, size, "registers: needs about %d, a thread has %d", registers(v, t),
+           MMA_MAX_REGISTERS);
+  return 0;
+}
+
+static void ledger(const attune_variant *v, const attune_tile *t, attune_ledger *out) {
+  attune__mma_add_tile(out, "q", t->block_m, v->head_dim_qk, "Q; chunks swizzled");
+  attune__mma_add_tile(out, "k", t->stages * t->block_n, v->head_dim_qk, "K, a tile a stage");
+  attune__mma_add_tile(out, "v", t->stages * t->block_n, v->head_dim_v, "V, a tile a stage");
+}
+
+static void constants(attune_kernel *kernel) {
+  const attune_variant *v = &kernel->variant;
+  const attune_tile *t = &kernel->tile;
+  char note[80];
+  attune__add_constant(kernel, "kHeadDimQK", v->head_dim_qk, "elements of a row of Q and K");
+  attune__add_constant(kernel, "kHeadDimV", v->head_dim_v, "elements of a row of V and O");
+  attune__add_constant(kernel, "kQInRegisters", keeps_q(v, t), "1: Q is read from the tile once");
+  snprintf(note, sizeof note, "blocks that registers allow: about %d a thread", registers(v, t));
+  attune__add_constant(kernel, "kBlocksPerSM",
+                       attune__blocks_by_registers(t->warps, registers(v, t)), note);
+}
+
+/* Times per iteration that a block waits for device memory: one stage hides a tile behind one
+ * product, two behind an iteration. On sm_75 copies hide behind nothing. Assumed. */
+static double step_waits(const attune_variant *v, const attune_tile *t) {
+  return attune__arch_cc(v->arch) < 80 ? 2 : t->stages == 1 ? 0.5 : t->stages == 2 ? 0.1 : 0;
+}
+
+static void cost(const attune_variant *v, const attune_tile *t, const attune_board *b,
+                 const attune_shape *s, attune_cost *out) {
+  double heads = (double)(s->batch * s->heads_q);
+  attune_mask_sums sums;
+  attune_traffic bytes;
+  attune_ledger smem = {.count = 0};
+  attune__mask_blocks(v, s, t->block_m, t->block_n, &sums);
+  attune__forward_traffic(v, t, s, &bytes);
+  ledger(v, t, &smem);
+  attune_work work = {.blocks = heads * (double)sums.blocks,
+                      .steps = heads * (double)sums.steps,
+                      .step_waits = step_waits(v, t),
+                      .blocks_per_head = (double)sums.blocks,
+                      .warps = t->warps,
+                      .registers = registers(v, t),
+                      .smem_bytes = smem.bytes,
+                      .kv_bytes = attune__kv_bytes(v, s)};
+  attune__mma_add_load(&work, t->block_m, v->head_dim_qk, work.blocks);
+  attune__mma_add_load(&work, t->block_n, v->head_dim_qk, work.steps);
+  attune__mma_add_load(&work, t->block_n, v->head_dim_v, work.steps);
+  attune__mma_add_scores(&work, v, t, keeps_q(v, t), work.steps);
+  attune__mma_add_softmax(&work, v, t, work.steps);
+  attune__mma_add_output(&work, v, t, work.steps);
+  attune__work_cost(b, &work, &bytes, out);
+}
+
+const attune_model attune__model_attn_fwd_mma = {
+    .op = ATTUNE_OP_ATTN_FWD,
+    .family = ATTUNE_FAMILY_MMA,
+    .template_path = "attn_fwd/mma.cu",
+    .candidates = attune__mma_candidates,
+    .legal = legal,
+    .ledger = ledger,
+    .constants = constants,
+    .recipe = attune__forward_recipe,
+    .registers = registers,
+    .traffic = attune__forward_traffic,
+    .cost = cost,
+};

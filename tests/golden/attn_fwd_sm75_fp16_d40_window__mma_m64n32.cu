@@ -1,0 +1,640 @@
+// attn_fwd_sm75_fp16_d40_window__mma_m64n32
+//
+// exact attention, forward, one pass, online softmax: O = softmax(scale Q K^T) V
+// made by attune 0.1.0 from templates/attn_fwd/mma.cu
+//
+// spec    {version: 1, op: attn_fwd, arch: sm_75, dtype: fp16, head_dim: 40, mask: window, family: mma, tile: {block_m: 64, block_n: 32, block_k: 0, stages: 1, warps: 4, share_kv: 0}}
+// tile    64 rows of Q per block, 32 keys per iteration
+// family  16-bit mma.sync on tensor cores; fp16 since sm_75, bf16 since sm_80
+// launch  128 threads a block, 12,288 bytes of shared memory
+// grid    ceil(len_q / block_m) * heads_q * batch
+//
+// shared memory                   offset       bytes
+//   q    elem_t [64][48]               0       6,144  Q; chunks swizzled
+//   k    elem_t [32][48]           6,144       3,072  K, a tile a stage
+//   v    elem_t [32][48]           9,216       3,072  V, a tile a stage
+//   total                                     12,288
+//
+// for batch 4, heads_q 16, heads_kv 16, len_q 2048, len_k 2048, window_left 512, window_right 0:
+// bytes moved            requested        compulsory
+//   Q    read           10,485,760        10,485,760
+//   K    read           82,575,360        10,485,760
+//   V    read           82,575,360        10,485,760
+//   O    written        10,485,760        10,485,760
+//   LSE  written           524,288           524,288
+//   all                186,646,528        42,467,328
+
+constexpr int kBlockM = 64;         // rows of Q per block
+constexpr int kBlockN = 32;         // keys per iteration
+constexpr int kBlockK = 0;          // elements of the inner dimension per step; 0: all
+constexpr int kStages = 1;          // tiles of K and V in flight
+constexpr int kWarps = 4;           // warps per block
+constexpr int kShareKV = 0;         // 1: K and V take turns in one buffer
+constexpr int kHeadDimQK = 40;      // elements of a row of Q and K
+constexpr int kHeadDimV = 40;       // elements of a row of V and O
+constexpr int kQInRegisters = 1;    // 1: Q is read from the tile once
+constexpr int kBlocksPerSM = 3;     // blocks that registers allow: about 154 a thread
+constexpr int kThreads = 128;       // threads per block
+constexpr int kSmemBytes = 12288;   // shared memory per block
+
+typedef unsigned int u32;
+typedef unsigned long long u64;
+typedef long long i64;
+
+// Elements are fp16, held as bits: NVRTC has no __half without headers.
+struct elem_t {
+  unsigned short bits;
+};
+
+__device__ __forceinline__ float to_float(elem_t x) {
+  float f;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(x.bits));
+  return f;
+}
+
+// Rounds to nearest even; beyond 65504 becomes infinite.
+__device__ __forceinline__ elem_t from_float(float f) {
+  elem_t x;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(x.bits) : "f"(f));
+  return x;
+}
+
+// Loads and stores that fp16 and bf16 share; elem_t, to_float and from_float stand above.
+typedef elem_t q_t, kv_t, out_t;
+constexpr int kChunk = 8;  // elements in 16 bytes
+
+// Two elements of a 32-bit word, and back. The lower address is the lower half.
+__device__ __forceinline__ float low_to_float(unsigned word) {
+  return to_float(elem_t{(unsigned short)word});
+}
+__device__ __forceinline__ float high_to_float(unsigned word) {
+  return to_float(elem_t{(unsigned short)(word >> 16)});
+}
+__device__ __forceinline__ unsigned pack(float low, float high) {
+  return from_float(low).bits | (unsigned)from_float(high).bits << 16;
+}
+
+// Loads kChunk elements; in one go when aligned to 16 bytes.
+template <bool kAligned16>
+__device__ __forceinline__ void load_chunk(const elem_t *from, float (&x)[kChunk]) {
+  if constexpr (kAligned16) {
+    const uint4 all = *reinterpret_cast<const uint4 *>(from);
+    const unsigned word[4] = {all.x, all.y, all.z, all.w};
+#pragma unroll
+    for (int w = 0; w < 4; w++) {
+      x[2 * w] = low_to_float(word[w]);
+      x[2 * w + 1] = high_to_float(word[w]);
+    }
+  } else {
+#pragma unroll
+    for (int e = 0; e < kChunk; e++) x[e] = to_float(from[e]);
+  }
+}
+
+// Rounds and stores kCount (1, 2 or 4) neighbours; in one go when their row is aligned.
+template <bool kAligned16, int kCount>
+__device__ __forceinline__ void store_elems(elem_t *to, const float (&x)[kCount]) {
+  if constexpr (kAligned16 && kCount == 4) {
+    *reinterpret_cast<uint2 *>(to) = make_uint2(pack(x[0], x[1]), pack(x[2], x[3]));
+  } else if constexpr (kAligned16 && kCount == 2) {
+    *reinterpret_cast<unsigned *>(to) = pack(x[0], x[1]);
+  } else {
+#pragma unroll
+    for (int e = 0; e < kCount; e++) to[e] = from_float(x[e]);
+  }
+}
+
+// The launch fills this block, whose C twin has the same layout. Strides are in elements.
+struct Params {
+  u32 size;                   // bytes of this block
+  u32 abi;                    // ATTUNE_ABI of the caller
+  const q_t *q;               // Q [batch, len_q, heads_q, head_dim_qk]
+  const kv_t *k;              // K [batch, len_k, heads_kv, head_dim_qk]
+  const kv_t *v;              // V [batch, len_k, heads_kv, head_dim_v]
+  out_t *o;                   // O [batch, len_q, heads_q, head_dim_v]
+  float *lse;                 // natural-log LSE [batch, heads_q, len_q], null: not wanted
+  const int *seqused_k;       // keys in use per sequence [batch], null: len_k for all
+  i64 q_stride_batch;
+  i64 q_stride_seq;
+  i64 q_stride_head;
+  i64 k_stride_batch;
+  i64 k_stride_seq;
+  i64 k_stride_head;
+  i64 v_stride_batch;
+  i64 v_stride_seq;
+  i64 v_stride_head;
+  i64 o_stride_batch;
+  i64 o_stride_seq;
+  i64 o_stride_head;
+  i64 lse_stride_batch;
+  i64 lse_stride_seq;
+  i64 lse_stride_head;
+  int batch;                  // sequences
+  int heads_q;                // query heads
+  int heads_kv;               // key/value heads; heads_q is a multiple of it
+  int len_q;                  // queries per sequence
+  int len_k;                  // keys per sequence
+  float scale;                // multiplies Q K^T before the softmax; any finite number
+  int window_left;            // keys kept left of the diagonal, inclusive; -1: all
+  int window_right;           // keys kept right of the diagonal, inclusive; -1: all
+  int bottom_right;           // 1: the diagonal ends in the bottom right corner; 0: starts top left
+};
+static_assert(sizeof(Params) == 216, "struct Params and its C twin differ");
+
+// Shared memory, as in the ledger above.
+struct Smem {
+  alignas(16) elem_t q[64][48];     // Q; chunks swizzled
+  alignas(16) elem_t k[32][48];     // K, a tile a stage
+  alignas(16) elem_t v[32][48];     // V, a tile a stage
+};
+static_assert(sizeof(Smem) == kSmemBytes, "struct Smem and the ledger differ");
+
+// A mask is bounds on the diagonal: row i keeps key j when lower <= j - i <= upper.
+struct MaskBounds {
+  int lower, upper;
+};
+constexpr int kUnbounded = 1 << 30;  // beyond any j - i: lengths and windows stay below 2^29
+
+// What a mask leaves of rows [i0, i1) x keys [j0, j1).
+enum BlockClass { kBlockEmpty, kBlockPartial, kBlockFull };
+
+// Keys that rows [i0, i1) see, clipped to [0, len_k): [begin, end), begin == end when none.
+__device__ __forceinline__ void key_range(MaskBounds bounds, int i0, int i1, int len_k, int &begin,
+                                          int &end) {
+  begin = max(i0 + bounds.lower, 0);
+  end = min(i1 + bounds.upper, len_k);
+  if (end < begin) end = begin;
+}
+// Mask window: row i keeps window_left keys left of its diagonal, the diagonal, and window_right
+// keys right of it; -1 leaves a side unbounded.
+constexpr bool kMaskHasUpper = true;
+
+__device__ __forceinline__ MaskBounds mask_bounds(int window_left, int window_right,
+                                                  int bottom_right, int len_q, int len_k) {
+  const int offset = bottom_right ? len_k - len_q : 0;
+  return {window_left < 0 ? -kUnbounded : offset - window_left,
+          window_right < 0 ? kUnbounded : offset + window_right};
+}
+__device__ __forceinline__ BlockClass block_class(MaskBounds bounds, int i0, int i1, int j0,
+                                                  int j1) {
+  const int lowest = j0 - (i1 - 1), highest = j1 - 1 - i0;  // of j - i within the block
+  if (highest < bounds.lower || lowest > bounds.upper) return kBlockEmpty;
+  return lowest >= bounds.lower && highest <= bounds.upper ? kBlockFull : kBlockPartial;
+}
+__device__ __forceinline__ bool keep(MaskBounds bounds, int i, int j) {
+  return j - i >= bounds.lower && j - i <= bounds.upper;
+}
+__device__ __forceinline__ float score(float s, int, int) { return s; }
+__device__ __forceinline__ float dscore(float ds, float, int, int) { return ds; }
+
+// Softmax arithmetic. Exponentials are powers of two, the GPU's native kind; a running maximum starts
+// at the lowest finite float instead of -inf, so that no difference of two of them is NaN.
+constexpr float kLog2e = 1.44269504f, kLn2 = 0.693147181f;
+constexpr float kLowest = -3.40282347e38f;
+
+__device__ __forceinline__ float negative_infinity() { return __int_as_float(0xff800000); }
+
+__device__ __forceinline__ float exp2_approx(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
+// 1 / sum of a row, off by one ulp at most; 0 for a row that sees no key, whose O becomes 0.
+__device__ __forceinline__ float row_factor(float sum) {
+  float y;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(sum));
+  return sum == 0 ? 0 : y;
+}
+
+// Natural-log LSE of a row: sum of 2^(x - max) with max in units of log2.
+__device__ __forceinline__ float row_lse(float max_log2, float sum) {
+  return sum == 0 ? negative_infinity() : fmaf(max_log2, kLn2, logf(sum));
+}
+
+// Maximum and sum over groups of kLanes neighbouring lanes; every lane gets the result. The order
+// is fixed, so that two runs agree bit for bit.
+template <int kLanes>
+__device__ __forceinline__ float lanes_max(float x) {
+#pragma unroll
+  for (int step = kLanes / 2; step > 0; step /= 2)
+    x = fmaxf(x, __shfl_xor_sync(0xffffffff, x, step));
+  return x;
+}
+template <int kLanes>
+__device__ __forceinline__ float lanes_sum(float x) {
+#pragma unroll
+  for (int step = kLanes / 2; step > 0; step /= 2) x += __shfl_xor_sync(0xffffffff, x, step);
+  return x;
+}
+
+// Where a block works: a tile of query rows of one head of one sequence. Tiles come fastest, so that
+// blocks that run together share K and V in L2; under a mask with an upper bound the longest rows
+// start first, so that the last blocks are short.
+struct BlockPlace {
+  int tile, head, sequence;
+};
+
+__device__ __forceinline__ BlockPlace block_place(unsigned index, unsigned tiles, unsigned heads) {
+  const int tile = index % tiles;
+  const unsigned row = index / tiles;
+  return {kMaskHasUpper ? (int)tiles - 1 - tile : tile, (int)(row % heads), (int)(row / heads)};
+}
+
+__device__ __forceinline__ int ceil_div(int n, int d) { return (n - 1) / d + 1; }
+
+// Keys of a sequence that are in use.
+__device__ __forceinline__ int keys_in_use(const int *seqused_k, int sequence, int len_k) {
+  return seqused_k ? min(max(seqused_k[sequence], 0), len_k) : len_k;
+}
+
+// Copies of 16 bytes from device to shared memory.
+__device__ __forceinline__ u32 shared_address(const void *at) {
+  return (u32)__cvta_generic_to_shared(at);
+}
+
+// The same number, of which the compiler knows nothing. In a loop, what follows from it is computed
+// where it is used: the compiler would do it before the loop, at a register for each address.
+template <typename Number>
+__device__ __forceinline__ Number again(Number x) {
+  asm volatile("" : "+r"(x));
+  return x;
+}
+
+// This arch has no copies beside the threads: each is there when its thread goes on, and there is
+// nothing to commit or to wait for. What is not `inside` becomes zeros and is not read.
+__device__ __forceinline__ void copy_chunk(u32 to, const elem_t *from, bool inside) {
+  uint4 all = make_uint4(0, 0, 0, 0);
+  if (inside) all = *reinterpret_cast<const uint4 *>(from);
+  asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(all.x), "r"(all.y),
+               "r"(all.z), "r"(all.w)
+               : "memory");
+}
+__device__ __forceinline__ void copies_commit() {}
+template <int kGroups>
+__device__ __forceinline__ void copies_wait() {}
+
+// Tiles of 16-bit elements in shared memory. A row is kPitch elements, an even number of 16-byte
+// chunks; columns beyond those in use are zeros. Chunk c of row r lies in place c ^ swizzle(r), so
+// that one chunk of each of 8 neighbouring rows, which ldmatrix reads at once, hits all banks.
+template <int kPitch>
+__device__ __forceinline__ unsigned swizzle(unsigned row) {
+  constexpr unsigned kChunks = kPitch / kChunk;
+  constexpr unsigned kSpan = kChunks % 8 == 0 ? 8 : kChunks % 4 == 0 ? 4 : 2;
+  return row / (8 / kSpan) % kSpan;
+}
+
+template <int kPitch>
+__device__ __forceinline__ u32 chunk_address(u32 tile, unsigned row, unsigned chunk) {
+  return tile + row * (kPitch * (u32)sizeof(elem_t)) + ((chunk ^ swizzle<kPitch>(row)) * 16);
+}
+
+// How threads share the copy of a tile. As many lanes as the largest power of two that divides a
+// row's chunks take a row, whose copies then meet no bank twice; a thread has every kRowsAtOnce-th
+// row, and of it every kLanes-th chunk.
+template <int kPitch>
+struct Sharing {
+  static constexpr unsigned kChunks = kPitch / kChunk, kLanes = kChunks & -kChunks;
+  static constexpr unsigned kRowsAtOnce = kThreads / kLanes;
+};
+
+// Starts the copy of `rows` rows of kColumns elements; the tile's other rows and columns become
+// zeros: nothing beyond is read, and products with the tile stay finite.
+template <int kRows, int kColumns, int kPitch>
+__device__ __forceinline__ void load_tile(u32 tile, const elem_t *from, i64 stride, int rows) {
+  using By = Sharing<kPitch>;
+  unsigned row = again(threadIdx.x / By::kLanes);
+  const elem_t *row_from = from + row * stride;
+#pragma unroll
+  for (int first = 0; first < kRows; first += By::kRowsAtOnce) {
+    if (kRows % By::kRowsAtOnce != 0 && row >= kRows) break;
+#pragma unroll
+    for (unsigned step = 0; step < By::kChunks; step += By::kLanes) {
+      const unsigned chunk = step + threadIdx.x % By::kLanes;
+      const bool inside = (int)row < rows && (kColumns == kPitch || chunk < kColumns / kChunk);
+      copy_chunk(chunk_address<kPitch>(tile, row, chunk), row_from + chunk * kChunk, inside);
+    }
+    row += By::kRowsAtOnce, row_from += By::kRowsAtOnce * stride;
+  }
+}
+
+// Changes the sign of what a thread has copied into a tile; its copies must be there.
+template <int kRows, int kPitch>
+__device__ __forceinline__ void negate_tile(elem_t (*tile)[kPitch]) {
+  using By = Sharing<kPitch>;
+  for (unsigned row = threadIdx.x / By::kLanes; row < kRows; row += By::kRowsAtOnce)
+    for (unsigned at = threadIdx.x % By::kLanes; at < By::kChunks; at += By::kLanes) {
+      const unsigned place = (at ^ swizzle<kPitch>(row)) * kChunk;
+      uint4 &all = *reinterpret_cast<uint4 *>(&tile[row][place]);
+      all = make_uint4(all.x ^ 0x80008000, all.y ^ 0x80008000, all.z ^ 0x80008000,
+                       all.w ^ 0x80008000);
+    }
+}
+
+// Matrices as the tensor cores want them in a warp's registers. With g = lane / 4, t = lane % 4:
+//   A, 16 x 16 in 4 words   rows g and g + 8, columns 2t, 2t + 1; then the same 8 columns on
+//   B, 16 x 8 in 2 words    rows 2t, 2t + 1; then the same 8 rows on; column g
+//   C, 16 x 8 in 4 floats   row g, columns 2t, 2t + 1; then row g + 8
+// So two C beside each other, rounded and packed, are an A.
+__device__ __forceinline__ unsigned lane() { return threadIdx.x % 32; }
+
+// Four 8 x 8 matrices; lanes 8 i .. 8 i + 7 give the addresses of the rows of the i-th.
+__device__ __forceinline__ void load_matrices(u32 (&x)[4], u32 at) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
+               : "r"(at)
+               : "memory");
+}
+__device__ __forceinline__ void load_transposed(u32 (&x)[4], u32 at) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
+               : "r"(at)
+               : "memory");
+}
+
+// A: rows row .. row + 15, columns 16 step .. 16 step + 15 of a tile.
+template <int kPitch>
+__device__ __forceinline__ void load_a(u32 (&a)[4], u32 tile, unsigned row, unsigned step) {
+  load_matrices(a, chunk_address<kPitch>(tile, row + lane() % 16, 2 * step + lane() / 16));
+}
+// Two B whose columns are rows row .. row + 15 of a tile, over its columns 16 step on.
+template <int kPitch>
+__device__ __forceinline__ void load_b_of_rows(u32 (&b)[4], u32 tile, unsigned row, unsigned step) {
+  load_matrices(b, chunk_address<kPitch>(tile, row + lane() / 16 * 8 + lane() % 8,
+                                         2 * step + lane() / 8 % 2));
+}
+// Two B whose columns are columns 16 pair .. 16 pair + 15 of a tile, over its rows row on.
+template <int kPitch>
+__device__ __forceinline__ void load_b_of_columns(u32 (&b)[4], u32 tile, unsigned row,
+                                                  unsigned pair) {
+  load_transposed(b, chunk_address<kPitch>(tile, row + lane() % 16, 2 * pair + lane() / 16));
+}
+
+// C += A B
+__device__ __forceinline__ void add_product(float (&c)[4], const u32 (&a)[4], u32 b0, u32 b1) {
+  // This arch multiplies 8 columns of A by 8 rows of B at a time.
+  const u32 b[2] = {b0, b1};
+#pragma unroll
+  for (int half = 0; half < 2; half++)
+    asm("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 "
+        "{%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(a[2 * half]), "r"(a[2 * half + 1]), "r"(b[half]));
+}
+
+constexpr int kRowsPerWarp = kBlockM / kWarps;
+constexpr int kBands = kRowsPerWarp / 16;                      // of 16 rows
+constexpr int kPitchQK = sizeof(Smem::q[0]) / sizeof(elem_t);  // elements of a row in shared memory
+constexpr int kPitchV = sizeof(Smem::v[0]) / sizeof(elem_t);
+constexpr int kBytesK = kBlockN * sizeof(Smem::k[0]), kBytesV = kBlockN * sizeof(Smem::v[0]);
+constexpr int kGroupsS = kBlockN / 8, kGroupsO = kPitchV / 8;  // of 8 columns
+
+// What a lane knows of rows row() and row() + 8 of each band after some keys: sum and o are
+// relative to 2^max. It sums its own columns only; the four lanes of a row are added up at the end.
+struct Rows {
+  float max[kBands][2], sum[kBands][2], o[kBands][kGroupsO][4];
+};
+
+// Of the block, the first row of a band that a lane has, and of 8 columns the first.
+__device__ __forceinline__ int row(int band) {
+  return threadIdx.x / 32 * kRowsPerWarp + band * 16 + lane() / 4;
+}
+__device__ __forceinline__ int column() { return lane() % 4 * 2; }
+
+__device__ __forceinline__ void clear(Rows &rows) {
+#pragma unroll
+  for (int b = 0; b < kBands; b++) {
+    rows.max[b][0] = rows.max[b][1] = kLowest, rows.sum[b][0] = rows.sum[b][1] = 0;
+#pragma unroll
+    for (int g = 0; g < kGroupsO; g++)
+#pragma unroll
+      for (int e = 0; e < 4; e++) rows.o[b][g][e] = 0;
+  }
+}
+
+// Gives row `half` of a band the maximum of what was known and of `largest`.
+__device__ __forceinline__ void raise_max(Rows &rows, int band, int half, float largest) {
+  const float raised = fmaxf(rows.max[band][half], largest);
+  const float factor = exp2_approx(rows.max[band][half] - raised);
+  rows.max[band][half] = raised;
+  rows.sum[band][half] *= factor;
+#pragma unroll
+  for (int g = 0; g < kGroupsO; g++) {
+    rows.o[band][g][2 * half] *= factor;
+    rows.o[band][g][2 * half + 1] *= factor;
+  }
+}
+
+// P = 2^(unit S - max) in the place of S, and its sum. kMasked: some pairs of the tile are not
+// seen. They are replaced before any arithmetic, since K may hold NaN there, and replaced again
+// after the exponential, since -inf * 0 is NaN when the scale is 0.
+template <bool kMasked>
+__device__ __forceinline__ void online_softmax(float (&s)[kBands][kGroupsS][4], Rows &rows,
+                                               float unit, MaskBounds bounds, int i0, int j0,
+                                               int j_end) {
+#pragma unroll
+  for (int b = 0; b < kBands; b++)
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+      float largest = negative_infinity();
+#pragma unroll
+      for (int c = 0; c < kGroupsS * 2; c++) {
+        float &x = s[b][c / 2][2 * half + c % 2];
+        const int i = i0 + row(b) + 8 * half, j = j0 + c / 2 * 8 + column() + c % 2;
+        x = score(x, i, j);
+        if (kMasked && !(j < j_end && keep(bounds, i, j))) x = negative_infinity();
+        largest = fmaxf(largest, x);
+      }
+      raise_max(rows, b, half, lanes_max<4>(largest) * unit);
+#pragma unroll
+      for (int c = 0; c < kGroupsS * 2; c++) {
+        float &x = s[b][c / 2][2 * half + c % 2];
+        const bool seen = !kMasked || x != negative_infinity();
+        x = seen ? exp2_approx(fmaf(x, unit, -rows.max[b][half])) : 0;
+        rows.sum[b][half] += x;
+      }
+    }
+}
+
+// S += Q K^T of a warp's rows and a tile of K. Order knob kQInRegisters: Q's fragments are kept, or
+// read again for each tile, which leaves registers for larger tiles.
+__device__ __forceinline__ void multiply_qk(float (&s)[kBands][kGroupsS][4],
+                                            const u32 (&kept)[kBands][kPitchQK / 16][4], u32 tile_q,
+                                            u32 tile_k) {
+#pragma unroll
+  for (int step = 0; step < kPitchQK / 16; step++) {
+    u32 q[kBands][4];
+#pragma unroll
+    for (int b = 0; b < kBands; b++) {
+      if (!kQInRegisters)
+        load_a<kPitchQK>(q[b], tile_q, threadIdx.x / 32 * kRowsPerWarp + b * 16, step);
+#pragma unroll
+      for (int w = 0; w < 4 && kQInRegisters; w++) q[b][w] = kept[b][step][w];
+    }
+#pragma unroll
+    for (int pair = 0; pair < kGroupsS / 2; pair++) {
+      u32 k[4];
+      load_b_of_rows<kPitchQK>(k, tile_k, pair * 16, step);
+#pragma unroll
+      for (int b = 0; b < kBands; b++) {
+        add_product(s[b][2 * pair], q[b], k[0], k[1]);
+        add_product(s[b][2 * pair + 1], q[b], k[2], k[3]);
+      }
+    }
+  }
+}
+
+// O += P V
+__device__ __forceinline__ void add_pv(Rows &rows, const u32 (&p)[kBands][kBlockN / 16][4],
+                                       u32 tile_v) {
+#pragma unroll
+  for (int step = 0; step < kBlockN / 16; step++)
+#pragma unroll
+    for (int pair = 0; pair < kGroupsO / 2; pair++) {
+      u32 v[4];
+      load_b_of_columns<kPitchV>(v, tile_v, step * 16, pair);
+#pragma unroll
+      for (int b = 0; b < kBands; b++) {
+        add_product(rows.o[b][2 * pair], p[b][step], v[0], v[1]);
+        add_product(rows.o[b][2 * pair + 1], p[b][step], v[2], v[3]);
+      }
+    }
+}
+
+// Stores a lane's part of one row, times `factor`. Neighbouring lanes swap words, so that each has
+// four columns of one group: a quad writes 32 bytes at a time.
+__device__ __forceinline__ void store_row(out_t *to, const Rows &rows, int band, int half,
+                                          float factor, bool inside) {
+  const bool odd = lane() % 2;
+#pragma unroll
+  for (int g = 0; g < kGroupsO; g += 2) {
+    u32 word[2];
+#pragma unroll
+    for (int e = 0; e < 2; e++) {
+      const float(&o)[4] = rows.o[band][g + e];
+      word[e] = pack(o[2 * half] * factor, o[2 * half + 1] * factor);
+    }
+    const u32 got = __shfl_xor_sync(0xffffffff, odd ? word[0] : word[1], 1);
+    const uint2 four = odd ? make_uint2(got, word[1]) : make_uint2(word[0], got);
+    const int at = (g + odd) * 8 + lane() % 4 / 2 * 4;
+    if (inside && at < kHeadDimV) *reinterpret_cast<uint2 *>(to + at) = four;
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSM)
+    attn_fwd_sm75_fp16_d40_window__mma_m64n32(const __grid_constant__ Params params) {
+  extern __shared__ __align__(16) unsigned char smem_bytes[];
+  Smem &smem = *reinterpret_cast<Smem *>(smem_bytes);
+  const int batch = params.batch;
+  const int heads_q = params.heads_q;
+  const int heads_kv = params.heads_kv;
+  const int len_q = params.len_q;
+  const int len_k = params.len_k;
+  const float scale = params.scale;
+  const int window_left = params.window_left;
+  const int window_right = params.window_right;
+  const int bottom_right = params.bottom_right;
+
+  // Which rows, and which keys they see
+  const BlockPlace place = block_place(blockIdx.x, ceil_div(len_q, kBlockM), heads_q);
+  const int i0 = place.tile * kBlockM, i1 = min(i0 + kBlockM, len_q);
+  const int keys = keys_in_use(params.seqused_k, place.sequence, len_k);
+  const MaskBounds bounds = mask_bounds(window_left, window_right, bottom_right, len_q, keys);
+  int j_begin, j_end;
+  key_range(bounds, i0, i1, keys, j_begin, j_end);
+
+  const int head_kv = place.head / (heads_q / heads_kv);
+  const q_t *q = params.q + place.sequence * params.q_stride_batch +
+                 place.head * params.q_stride_head + i0 * params.q_stride_seq;
+  const kv_t *k = params.k + place.sequence * params.k_stride_batch + head_kv * params.k_stride_head;
+  const kv_t *v = params.v + place.sequence * params.v_stride_batch + head_kv * params.v_stride_head;
+  const u32 tile_q = shared_address(smem.q), tile_k = shared_address(smem.k);
+  const u32 tile_v = shared_address(smem.v);
+  const auto load_k = [&](int j, int slot) {
+    if (j < j_end)
+      load_tile<kBlockN, kHeadDimQK, kPitchQK>(tile_k + slot * kBytesK, k + j * params.k_stride_seq,
+                                               params.k_stride_seq, j_end - j);
+    copies_commit();
+  };
+  const auto load_v = [&](int j, int slot) {
+    if (j < j_end)
+      load_tile<kBlockN, kHeadDimV, kPitchV>(tile_v + slot * kBytesV, v + j * params.v_stride_seq,
+                                             params.v_stride_seq, j_end - j);
+    copies_commit();
+  };
+
+  // Tiles come in the order K V K V ...; kStages of K are under way, and one less of V.
+  load_tile<kBlockM, kHeadDimQK, kPitchQK>(tile_q, q, params.q_stride_seq, i1 - i0);
+  copies_commit();
+#pragma unroll
+  for (int slot = 0; slot < kStages; slot++) {
+    load_k(j_begin + slot * kBlockN, slot);
+    if (slot + 1 < kStages) load_v(j_begin + slot * kBlockN, slot);
+  }
+
+  // The sign of the scale goes into Q, so that the largest score of a row is always the one that
+  // counts most; its size, in units of log2, into the exponent.
+  copies_wait<2 * kStages - 1>();
+  if (scale < 0) negate_tile<kBlockM>(smem.q);
+  const float unit = fabsf(scale) * kLog2e;
+  __syncthreads();
+  const int i_warp = i0 + threadIdx.x / 32 * kRowsPerWarp;
+  u32 kept_q[kBands][kPitchQK / 16][4];
+#pragma unroll
+  for (int b = 0; b < kBands; b++)
+#pragma unroll
+    for (int step = 0; step < kPitchQK / 16 && kQInRegisters; step++)
+      load_a<kPitchQK>(kept_q[b][step], tile_q, i_warp - i0 + b * 16, step);
+
+  Rows rows;
+  clear(rows);
+  for (int j0 = j_begin, slot = 0; j0 < j_end; j0 += kBlockN) {
+    // K is there for all, and all are done with the last V
+    copies_wait<2 * kStages - 2>();
+    __syncthreads();
+    load_v(j0 + (kStages - 1) * kBlockN, slot ? slot - 1 : kStages - 1);
+
+    // S = Q K^T
+    float s[kBands][kGroupsS][4] = {};
+    multiply_qk(s, kept_q, again(tile_q), again(tile_k + slot * kBytesK));
+
+    // P = exp(scale S - max), rounded for the tensor cores
+    const int j1 = min(j0 + kBlockN, j_end);
+    const BlockClass seen = block_class(bounds, i_warp, i_warp + kRowsPerWarp, j0, j1);
+    if (seen == kBlockFull && j1 - j0 == kBlockN)
+      online_softmax<false>(s, rows, unit, bounds, i0, j0, j_end);
+    else
+      online_softmax<true>(s, rows, unit, bounds, i0, j0, j_end);
+    u32 p[kBands][kBlockN / 16][4];
+#pragma unroll
+    for (int b = 0; b < kBands; b++)
+#pragma unroll
+      for (int w = 0; w < kBlockN / 4; w++)
+        p[b][w / 4][w % 4] = pack(s[b][w / 2][w % 2 * 2], s[b][w / 2][w % 2 * 2 + 1]);
+
+    // V is there for all, and all are done with this K
+    copies_wait<2 * kStages - 2>();
+    __syncthreads();
+    load_k(j0 + kStages * kBlockN, slot);
+
+    // O += P V
+    add_pv(rows, p, again(tile_v + slot * kBytesV));
+    slot = slot + 1 < kStages ? slot + 1 : 0;
+  }
+
+  // O /= sum, LSE = max + log(sum)
+  float *lse = params.lse + place.sequence * params.lse_stride_batch +
+               place.head * params.lse_stride_head + i0 * params.lse_stride_seq;
+  out_t *o = params.o + place.sequence * params.o_stride_batch +
+             place.head * params.o_stride_head + i0 * params.o_stride_seq;
+#pragma unroll
+  for (int b = 0; b < kBands; b++)
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+      const int i = row(b) + 8 * half;
+      const float sum = lanes_sum<4>(rows.sum[b][half]);
+      store_row(o + i * params.o_stride_seq, rows, b, half, row_factor(sum), i < i1 - i0);
+      if (params.lse && lane() % 4 == 0 && i < i1 - i0)
+        lse[i * params.lse_stride_seq] = row_lse(rows.max[b][half], sum);
+    }
+}
