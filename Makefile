@@ -29,10 +29,10 @@ CPU       := $(wildcard runtime/cpu/*.c)
 GEN       := $(wildcard gen/*.c)
 CLI       := $(wildcard gen/cli/*.c)
 TESTS     := $(wildcard tests/test_*.c)
+TEST_LIB  := $(filter-out $(TESTS),$(wildcard tests/*.c))
 ifneq ($(B),build) # test_install installs the ordinary build; under `make san` there may be none
 TESTS     := $(filter-out tests/test_install.c,$(TESTS))
 endif
-TEST_LIB  := $(filter-out $(TESTS),$(wildcard tests/*.c))
 GPU_TESTS := $(wildcard tests/gpu/*.c)
 BENCHES   := $(wildcard tests/bench/*.c)
 EXAMPLES  := $(wildcard runtime/examples/*.c)
