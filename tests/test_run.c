@@ -45,6 +45,9 @@ START_TEST(without_checks) {
   ck_assert_int_eq(attune("verify attn_fwd_sm80_fp32_d32__fma_m32n32 --device cpu --checks off"),
                    0);
   ck_assert_str_eq(last, "verified 1 of 1 kernels on cpu\n");
+  ck_assert_int_eq(attune("run attn_fwd_sm80_fp32_d32__fma_m32n32 --device cpu --checks off"), 0);
+  ck_assert_str_eq(last, "verified 1 of 1 kernels on cpu\n");
+  ck_assert_int_eq(attune("run attn_fwd_sm80_fp32_d32__fma_m32n32 --checks maybe"), 2);
 }
 END_TEST
 

@@ -19,6 +19,7 @@ static const cli_option options[] = {
     {"-o", "DIR", "folder of the set; default: build/sets/run"},
     {"--arch", "A", "for this arch instead of the spec's; default with a GPU: native"},
     {"--device", "D", "cuda or cpu; default: cuda where there is a GPU"},
+    {"--checks", "on|off", "on the CPU device: off for speed; default on"},
     {NULL, NULL, NULL},
 };
 
@@ -121,11 +122,16 @@ static int build(const char *spec, const char *folder, const char *arch, int as_
   return cli_run(&cli_build_command, count, (char **)words);
 }
 
-static int verify(const char *what, const char *device, int as_json) {
-  const char *words[4] = {what};
+/* With run's own options for it. */
+static int verify(const char *what, const cli_args *args) {
+  static const char *const handed_on[] = {"--device", "--checks", NULL};
+  const char *words[6] = {what};
   int count = 1;
-  if (device) words[count++] = "--device", words[count++] = device;
-  if (as_json) words[count++] = "--json";
+  for (int i = 0; handed_on[i]; i++) {
+    const char *value = cli_value(args, handed_on[i]);
+    if (value) words[count++] = handed_on[i], words[count++] = value;
+  }
+  if (args->json) words[count++] = "--json";
   return cli_run(&cli_verify_command, count, (char **)words);
 }
 
@@ -144,17 +150,17 @@ static int is_name(const char *word) {
 static int run(const cli_args *args) {
   const char *folder = cli_value(args, "-o"), *arch = cli_value(args, "--arch");
   const char *device = cli_value(args, "--device");
-  if (is_name(args->word[0])) return verify(args->word[0], device, args->json);
+  if (is_name(args->word[0])) return verify(args->word[0], args);
   if (!folder) folder = "build/sets/run";
   if (!arch && !(device && !strcmp(device, "cpu")) && have_gpu()) arch = "native";
   int rc = build(args->word[0], folder, arch, args->json);
   if (rc == CLI_OK) rc = show(folder, args->json);
-  return rc == CLI_OK ? verify(folder, device, args->json) : rc;
+  return rc == CLI_OK ? verify(folder, args) : rc;
 }
 
 const cli_command cli_run_command = {
     .name = "run",
-    .usage = "run SPEC|NAME [-o DIR] [--arch A] [--device cuda|cpu]",
+    .usage = "run SPEC|NAME [-o DIR] [--arch A] [--device cuda|cpu] [--checks on|off]",
     .text = "Builds the set of a spec where that is needed, shows each kernel, and verifies them,\n"
             "without a GPU on the CPU device. A name is verified alone. With --json: an object a\n"
             "line, of build, run and verify.",
