@@ -42,6 +42,9 @@ typedef struct param {
 #define CUDA_OUT                          "out_t *"
 #define CUDA_OUT_F32                      "float *"
 #define CUDA_IN_I32                       "const int *"
+#define CUDA_IN_U32                       "const u32 *"
+#define CUDA_IN_U8                        "const unsigned char *"
+#define CUDA_IN_F32                       "const float *"
 #define CUDA_SCRATCH                      "q_t *"
 #define PARAM(type, name, pinnable, text) {CUDA_##type, #name, text, pinnable},
 
@@ -131,6 +134,7 @@ static void add_constants(attune__text *out, const attune_kernel *kernel) {
   for (int i = 0; i < kernel->constant_count; i++)
     add_int_constant(out, kernel->constant[i].name, kernel->constant[i].value,
                      kernel->constant[i].note);
+  add_int_constant(out, "kGroup", kernel->variant.group, "query heads packed as rows of one tile");
   add_int_constant(out, "kThreads", kernel->recipe.threads, "threads per block");
   add_int_constant(out, "kSmemBytes", kernel->ledger.bytes, "shared memory per block");
   add_pins(out, kernel);

@@ -2,8 +2,9 @@
 #include "model_attn_fwd.h"
 
 void attune__forward_recipe(const attune_variant *v, const attune_tile *t, attune_recipe *out) {
-  (void)v, (void)t;
-  out->grid = ATTUNE_GRID_Q_TILES, out->workspace = ATTUNE_WORKSPACE_NONE;
+  (void)t;
+  out->grid = v->features & ATTUNE_FEATURE_VARLEN ? ATTUNE_GRID_VARLEN_TILES : ATTUNE_GRID_Q_TILES;
+  out->workspace = ATTUNE_WORKSPACE_NONE;
 }
 
 /* Q, O and LSE once per block, K and V over the key range of each block and query head. */

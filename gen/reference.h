@@ -14,9 +14,18 @@ typedef struct attune_reference_problem {
   attune_variant variant;
   attune_shape shape;
   double scale;
-  const float *q, *k, *v;   /* [batch, heads, len, dim] */
-  const int32_t *seqused_k; /* host, may be NULL */
-  int threads;              /* 0: all cores */
+  const float *q, *k, *v;               /* [batch, heads, len, dim] */
+  const int32_t *seqused_q, *seqused_k; /* [batch], may be NULL: all. Rows of O and LSE that are not
+                                           in use are not written */
+  /* What the variant's features name, else not read; as in attune_attn_args: */
+  double softcap;
+  const float *alibi_slopes; /* [batch, heads_q] */
+  const float *bias;
+  int64_t bias_stride[4]; /* batch, head, query, key */
+  const float *sinks;     /* [heads_q] */
+  const uint32_t *bitmask;
+  int64_t bitmask_stride[3]; /* batch, head, query */
+  int threads;               /* 0: all cores */
 } attune_reference_problem;
 
 /* o [batch, heads_q, len_q, head_dim_v] and lse [batch, heads_q, len_q] (may be NULL) in double.

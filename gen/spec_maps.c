@@ -19,7 +19,21 @@ static int check_map(attune__reader *r, const attune__node *node, const char *fi
 
 /* ---- pin ---- */
 
-enum scalar_type { U32, I32, I64, F32, IN_Q, IN_KV, OUT, IN_I32, OUT_F32, SCRATCH };
+enum scalar_type {
+  U32,
+  I32,
+  I64,
+  F32,
+  IN_Q,
+  IN_KV,
+  OUT,
+  IN_I32,
+  IN_U32,
+  IN_U8,
+  IN_F32,
+  OUT_F32,
+  SCRATCH
+};
 
 /* Every parameter of every op by name; those that may be pinned are the words of `pin`. */
 static const struct parameter {

@@ -168,7 +168,26 @@ static inline attune_tensor attune_bhsd(void *data, int64_t seq, int64_t heads, 
 
 enum { ATTUNE_DEFAULT_SCALE = 1 }; /* flag: scale = 1 / sqrt(head_dim_qk), .scale is ignored */
 
-/* Arguments of attn_fwd and attn_standard. Pointers are device pointers. */
+/* Block classes of a bit mask: what it leaves of ATTUNE_BITMASK_BLOCK queries x as many keys, of
+ * the pairs that exist. */
+enum { ATTUNE_BITMASK_BLOCK = 64 };
+typedef enum attune_block_class {
+  ATTUNE_BLOCK_EMPTY = 0,   /* no pair; its keys are not loaded */
+  ATTUNE_BLOCK_PARTIAL = 1, /* some */
+  ATTUNE_BLOCK_FULL = 2     /* all; its bits are not read */
+} attune_block_class;
+
+/* Arguments of attn_fwd and attn_standard. Pointers are device pointers.
+ *
+ * The score of query i and key j of a sequence is, in this order, with what the problem's features
+ * name:
+ *   s = scale q . k
+ *   s = softcap tanh(s / softcap)             softcap
+ *   s = s + bias[i][j]                        bias; -inf masks the pair
+ *   s = s - slope |j - i - offset|            alibi; offset 0, or len_k - len_q at bottom_right
+ * over the pairs that the mask and, with bitmask, the bits keep. With sink, each row's denominator
+ * has exp(sink) of its head beside the keys' (LSE includes it; a row that sees no key gives O = 0
+ * and LSE = sink). */
 typedef struct attune_attn_args {
   size_t size;     /* sizeof(attune_attn_args) */
   attune_tensor q; /* [batch, len_q, heads_q, head_dim_qk] */
@@ -178,18 +197,53 @@ typedef struct attune_attn_args {
   attune_tensor o; /* [batch, len_q, heads_q, head_dim_v], every element is written */
   float *lse;      /* [batch, heads_q, len_q], natural log; NULL: not wanted */
   int64_t lse_stride_batch, lse_stride_head, lse_stride_seq; /* in floats */
-  const int32_t *seqused_k; /* [batch] on the device, keys in use, 0 .. len_k; NULL: len_k */
-  int32_t batch, heads_q, heads_kv, len_q, len_k;
+  const int32_t *seqused_q; /* [batch], queries in use, 0 .. the sequence's; NULL: all. The others'
+                               rows of Q are not read, their rows of O and LSE not written */
+  const int32_t *seqused_k; /* [batch], keys in use, 0 .. the sequence's; NULL: all */
+  int32_t batch, heads_q, heads_kv;
+  int32_t len_q, len_k; /* per sequence; varlen: of the longest, or any larger number */
   float scale;          /* any finite number: 0 and negative are legal */
   uint32_t flags;       /* ATTUNE_DEFAULT_SCALE */
-  attune_corner corner; /* for masks; required unless len_q == len_k and no seqused_k, or the set's
-                           spec named one. With seqused_k the diagonal follows the used length */
+  attune_corner corner; /* for masks and alibi; required unless len_q == len_k and there is no
+                           varlen, seqused_q and seqused_k, or the set's spec named one. The
+                           diagonal follows the lengths in use */
   int32_t window_left;  /* mask window: keys kept left of the diagonal, inclusive; -1: all */
   int32_t window_right; /* mask window: keys kept right of the diagonal, inclusive; -1: all */
   void *workspace;      /* attune_workspace() bytes, 256-byte aligned; NULL when that is 0 */
   size_t workspace_bytes;
+  /* Feature varlen: sequences of any length, 0 too, packed one behind the other: q and o
+   * [total_q, heads_q, dim], k and v [total_k, heads_kv, dim], lse [heads_q, total_q]; stride_batch
+   * is not read. int32 [batch + 1], first 0, growing: sequence b has rows cu[b] .. cu[b + 1] - 1 */
+  const int32_t *cu_seqlens_q, *cu_seqlens_k;
+  int32_t total_q, total_k; /* rows of the packed tensors, at least cu[batch] */
+  /* Feature softcap: over 0 and finite. */
+  float softcap;
+  /* Feature alibi: slopes [batch, heads_q], head stride 1; stride_batch 0: the same for all. */
+  const float *alibi_slopes;
+  int64_t alibi_stride_batch;
+  /* Feature bias: [batch, heads_q, len_q, len_k] in dtype_q, strides in elements, each may be 0;
+   * with varlen i and j count within the sequence. Finite numbers below -1e38 count as -1e38, so
+   * that a row of them is no empty row. Element aligned. */
+  const void *bias;
+  int64_t bias_stride_batch, bias_stride_head, bias_stride_q, bias_stride_k;
+  /* Feature sink: [heads_q]; -inf: none. */
+  const float *sinks;
+  /* Feature bitmask: key j of a row is kept when bit j % 32 (of value 1 << j % 32) of word j / 32
+   * is set; [batch, heads_q, len_q, ceil(len_k / 32)], strides in words, each may be 0. */
+  const uint32_t *bitmask;
+  int64_t bitmask_stride_batch, bitmask_stride_head, bitmask_stride_q;
+  /* Classes of its blocks, attune_block_class, [batch, heads_q, ceil(len_q / 64), ceil(len_k /
+   * 64)]; strides in bytes, each may be 0. They must agree with the bits: attune_bitmask_classes()
+   * makes them. NULL: every block is loaded. */
+  const uint8_t *bitmask_classes;
+  int64_t bitmask_classes_stride_batch, bitmask_classes_stride_head, bitmask_classes_stride_q;
 } attune_attn_args;
 ATTUNE__INIT(attune_attn_args)
+
+/* Block classes of `rows` rows of `keys` bits on the host: classes [ceil(rows / 64)][ceil(keys /
+ * 64)], row-major. stride: words from a row of bits to the next. ATTUNE_INVALID. */
+ATTUNE_API attune_status attune_bitmask_classes(const uint32_t *bits, int64_t stride, int32_t rows,
+                                                int32_t keys, uint8_t *classes);
 
 /* ---- contexts and sets --------------------------------------------------------------------- */
 

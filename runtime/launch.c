@@ -25,12 +25,21 @@ static int64_t capped_product(int64_t a, int64_t b) {
   return a > over / b ? over : a * b;
 }
 
-attune_status attune__grid(const attune_recipe *recipe, const attune_params_attn_standard *params,
-                           uint32_t *blocks) {
-  int64_t count = tiles(params->len_q, recipe->block_m);
+/* Rows of Q by tile: with packed GQA the heads of a group are rows of one. Of packed sequences each
+ * begins in a tile of its own, so that they leave at most one tile each without a row. */
+static int64_t row_tiles(const attune_recipe *recipe, int group,
+                         const attune_params_attn_standard *params) {
+  if (recipe->grid == ATTUNE_GRID_VARLEN_TILES)
+    return (int64_t)params->total_q * group / recipe->block_m + params->batch;
+  return capped_product(tiles((int64_t)params->len_q * group, recipe->block_m), params->batch);
+}
+
+attune_status attune__grid(const attune_variant *variant, const attune_recipe *recipe,
+                           const attune_params_attn_standard *params, uint32_t *blocks) {
+  int64_t count = row_tiles(recipe, variant->group, params);
   if (recipe->grid == ATTUNE_GRID_S_TILES)
     count = capped_product(count, tiles(params->len_k, recipe->block_n));
-  count = capped_product(capped_product(count, params->heads_q), params->batch);
+  count = capped_product(count, params->heads_q / variant->group);
   *blocks = (uint32_t)count;
   if (count <= GRID_MAX) return ATTUNE_OK;
   return attune_fail(ATTUNE_INVALID,
@@ -121,7 +130,7 @@ static attune_status check_parts(const attune__part *parts, int count,
                                  const attune_variant *variant,
                                  const attune_params_attn_standard *params, uint32_t *blocks) {
   for (int i = 0; i < count; i++) {
-    attune_status status = attune__grid(&parts[i].entry.recipe, params, &blocks[i]);
+    attune_status status = attune__grid(variant, &parts[i].entry.recipe, params, &blocks[i]);
     if (!status) status = attune__params_check_pins(&parts[i].entry.pins, variant->op, params);
     if (status) return status;
   }

@@ -16,6 +16,9 @@
 #define ATTUNE__C_OUT                               void *
 #define ATTUNE__C_OUT_F32                           float *
 #define ATTUNE__C_IN_I32                            const int32_t *
+#define ATTUNE__C_IN_U32                            const uint32_t *
+#define ATTUNE__C_IN_U8                             const uint8_t *
+#define ATTUNE__C_IN_F32                            const float *
 #define ATTUNE__C_SCRATCH                           void *
 #define ATTUNE__C_FIELD(type, name, pinnable, text) ATTUNE__C_##type name;
 
@@ -49,8 +52,8 @@ attune_status attune__params_fill(const attune_variant *variant, attune_corner s
 attune_status attune__params_check_pins(const attune_pinset *pins, int op,
                                         const attune_params_attn_standard *params);
 /* Blocks of a launch, 0 when there is nothing to do; ATTUNE_INVALID over 2^31 - 1. */
-attune_status attune__grid(const attune_recipe *recipe, const attune_params_attn_standard *params,
-                           uint32_t *blocks);
+attune_status attune__grid(const attune_variant *variant, const attune_recipe *recipe,
+                           const attune_params_attn_standard *params, uint32_t *blocks);
 /* Elements from one row of S to the next: rows stay 16-byte aligned in every dtype. */
 static inline int64_t attune__scores_pitch(int64_t len_k) {
   return (len_k + 7) / 8 * 8;

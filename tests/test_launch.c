@@ -11,7 +11,8 @@ static uint32_t blocks_of(uint32_t grid, int32_t batch, int32_t heads, int32_t l
   attune_params_attn_standard p = {
       .batch = batch, .heads_q = heads, .len_q = len_q, .len_k = len_k};
   uint32_t blocks;
-  return attune__grid(&recipe, &p, &blocks) ? UINT32_MAX : blocks;
+  attune_variant plain = {.group = 1};
+  return attune__grid(&plain, &recipe, &p, &blocks) ? UINT32_MAX : blocks;
 }
 
 START_TEST(grids_follow_their_rule) {

@@ -18,6 +18,9 @@
 #define CUDA_OUT     8
 #define CUDA_OUT_F32 8
 #define CUDA_IN_I32  8
+#define CUDA_IN_U32  8
+#define CUDA_IN_U8   8
+#define CUDA_IN_F32  8
 #define CUDA_SCRATCH 8
 
 typedef struct field {

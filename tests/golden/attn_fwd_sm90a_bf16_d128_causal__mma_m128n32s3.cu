@@ -7,7 +7,7 @@
 // tile    128 rows of Q per block, 32 keys per iteration, 3 tiles of K and V in flight
 // family  16-bit mma.sync on tensor cores; fp16 since sm_75, bf16 since sm_80
 // launch  128 threads a block, 81,920 bytes of shared memory
-// grid    ceil(len_q / block_m) * heads_q * batch
+// grid    ceil(len_q * group / block_m) * heads_q / group * batch
 //
 // shared memory                   offset       bytes
 //   q    elem_t [128][128]             0      32,768  Q; chunks swizzled
@@ -34,6 +34,7 @@ constexpr int kHeadDimQK = 128;     // elements of a row of Q and K
 constexpr int kHeadDimV = 128;      // elements of a row of V and O
 constexpr int kQInRegisters = 0;    // 1: Q is read from the tile once
 constexpr int kBlocksPerSM = 2;     // blocks that registers allow: about 240 a thread
+constexpr int kGroup = 1;           // query heads packed as rows of one tile
 constexpr int kThreads = 128;       // threads per block
 constexpr int kSmemBytes = 81920;   // shared memory per block
 
@@ -115,7 +116,15 @@ struct Params {
   const kv_t *v;              // V [batch, len_k, heads_kv, head_dim_v]
   out_t *o;                   // O [batch, len_q, heads_q, head_dim_v]
   float *lse;                 // natural-log LSE [batch, heads_q, len_q], null: not wanted
-  const int *seqused_k;       // keys in use per sequence [batch], null: len_k for all
+  const int *seqused_q;       // queries in use per sequence [batch], null: all
+  const int *seqused_k;       // keys in use per sequence [batch], null: all
+  const int *cu_seqlens_q;    // varlen: first query of each sequence and total [batch + 1]
+  const int *cu_seqlens_k;    // varlen: first key of each sequence and total [batch + 1]
+  const float *alibi_slopes;  // alibi: slopes [batch, heads_q]
+  const q_t *bias;            // bias: added to the scores [batch, heads_q, len_q, len_k]
+  const float *sinks;         // sink: a logit per head in the denominator [heads_q]
+  const u32 *bitmask;         // bitmask: 32 keys a word [batch, heads_q, len_q, len_k / 32]
+  const unsigned char *bitmask_classes;  // bitmask: of 64 x 64 pairs 0 empty, 1 partial, 2 full; may be null
   i64 q_stride_batch;
   i64 q_stride_seq;
   i64 q_stride_head;
@@ -131,17 +140,31 @@ struct Params {
   i64 lse_stride_batch;
   i64 lse_stride_seq;
   i64 lse_stride_head;
+  i64 alibi_stride_batch;
+  i64 bias_stride_batch;
+  i64 bias_stride_head;
+  i64 bias_stride_q;
+  i64 bias_stride_k;
+  i64 bitmask_stride_batch;
+  i64 bitmask_stride_head;
+  i64 bitmask_stride_q;
+  i64 bitmask_classes_stride_batch;
+  i64 bitmask_classes_stride_head;
+  i64 bitmask_classes_stride_q;
   int batch;                  // sequences
   int heads_q;                // query heads
   int heads_kv;               // key/value heads; heads_q is a multiple of it
-  int len_q;                  // queries per sequence
-  int len_k;                  // keys per sequence
+  int len_q;                  // queries per sequence; varlen: of the longest
+  int len_k;                  // keys per sequence; varlen: of the longest
+  int total_q;                // varlen: queries of all sequences, the extent of Q and O
+  int total_k;                // varlen: keys of all sequences, the extent of K and V
   float scale;                // multiplies Q K^T before the softmax; any finite number
+  float softcap;              // softcap: the scaled score s becomes softcap * tanh(s / softcap); over 0
   int window_left;            // keys kept left of the diagonal, inclusive; -1: all
   int window_right;           // keys kept right of the diagonal, inclusive; -1: all
   int bottom_right;           // 1: the diagonal ends in the bottom right corner; 0: starts top left
 };
-static_assert(sizeof(Params) == 216, "struct Params and its C twin differ");
+static_assert(sizeof(Params) == 376, "struct Params and its C twin differ");
 
 // Shared memory, as in the ledger above.
 struct Smem {
@@ -528,7 +551,10 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSM)
   const int heads_kv = params.heads_kv;
   const int len_q = params.len_q;
   const int len_k = params.len_k;
+  const int total_q = params.total_q;
+  const int total_k = params.total_k;
   const float scale = params.scale;
+  const float softcap = params.softcap;
   const int window_left = params.window_left;
   const int window_right = params.window_right;
   const int bottom_right = params.bottom_right;

@@ -1,0 +1,106 @@
+// Where a block works: rows of Q of the query heads that share its tile, in one sequence. Row r is
+// query r / kGroup of head head_q + r % kGroup; rows [row0, row1) are the tile's, none when row0 is
+// not below row1. Tiles come fastest, so that blocks that run together share K and V in L2; under a
+// mask with an upper bound the longest rows start first, so that the last blocks are short.
+struct Place {
+  int sequence, head_q, head_kv;
+  int row0, row1;
+  int len_q, len_k;  // in use
+  //@ if features.varlen then
+  i64 token_q, token_k;  // of the sequence's first query and key in the packed tensors
+  //@ end
+};
+
+__device__ __forceinline__ int ceil_div(int n, int d) { return (n - 1) / d + 1; }
+
+__device__ __forceinline__ int clamp(int n, int low, int high) { return min(max(n, low), high); }
+
+//@ if features.varlen then
+// The sequence of a tile. Sequence s has its tiles from cu_seqlens_q[s] * kGroup / kBlockM + s on: a
+// number that grows from one to the next by at least its tiles, so that no list of them is needed.
+__device__ __forceinline__ int sequence_of(const int *cu_seqlens_q, int batch, int tile) {
+  int low = 0, high = batch;
+  while (high - low > 1) {
+    const int middle = (low + high) / 2;
+    const int first = cu_seqlens_q[middle] * kGroup / kBlockM + middle;
+    (first <= tile ? low : high) = middle;
+  }
+  return low;
+}
+
+// Where sequence s lies: whatever the lengths say, within the tensor's `total` rows.
+__device__ __forceinline__ int packed_length(const int *cu_seqlens, int s, int total, i64 &first) {
+  const int begin = clamp(cu_seqlens[s], 0, total);
+  first = begin;
+  return clamp(cu_seqlens[s + 1], begin, total) - begin;
+}
+//@ end
+
+// Of a sequence's `length` rows those in use.
+__device__ __forceinline__ int in_use(const int *seqused, int sequence, int length) {
+  return seqused ? clamp(seqused[sequence], 0, length) : length;
+}
+
+__device__ __forceinline__ Place place_of(const Params &params, unsigned index, int batch,
+                                          int heads_q, int heads_kv, int len_q, int len_k,
+                                          int total_q, int total_k) {
+  Place place;
+  //@ if features.varlen then
+  const unsigned tiles = total_q * kGroup / kBlockM + batch;
+  const int heads = index / tiles;
+  int tile = index % tiles;
+  place.sequence = sequence_of(params.cu_seqlens_q, batch, tile);
+  tile -= params.cu_seqlens_q[place.sequence] * kGroup / kBlockM + place.sequence;
+  len_q = packed_length(params.cu_seqlens_q, place.sequence, total_q, place.token_q);
+  len_k = packed_length(params.cu_seqlens_k, place.sequence, total_k, place.token_k);
+  //@ else
+  const unsigned tiles = ceil_div(len_q * kGroup, kBlockM), all_heads = heads_q / kGroup;
+  const unsigned rest = index / tiles;
+  const int heads = rest % all_heads;
+  int tile = index % tiles;
+  place.sequence = rest / all_heads;
+  //@ end
+  place.head_q = heads * kGroup;
+  place.head_kv = place.head_q / (heads_q / heads_kv);
+  place.len_q = in_use(params.seqused_q, place.sequence, len_q);
+  place.len_k = in_use(params.seqused_k, place.sequence, len_k);
+  const int last = ceil_div(place.len_q * kGroup, kBlockM) - 1;
+  if (kMaskHasUpper && tile <= last) tile = last - tile;
+  place.row0 = tile * kBlockM;
+  place.row1 = min(place.row0 + kBlockM, place.len_q * kGroup);
+  return place;
+}
+
+// Rows of a tensor of queries, by their number in the place.
+template <typename Element>
+struct QueryRows {
+  Element *first;
+  i64 stride_seq, stride_head;
+  __device__ __forceinline__ Element *at(int row) const {
+    return first + row / kGroup * stride_seq + row % kGroup * stride_head;
+  }
+};
+
+template <typename Element>
+__device__ __forceinline__ QueryRows<Element> query_rows(const Place &place, Element *tensor,
+                                                         i64 stride_batch, i64 stride_seq,
+                                                         i64 stride_head) {
+  //@ if features.varlen then
+  tensor += place.token_q * stride_seq;
+  //@ else
+  tensor += place.sequence * stride_batch;
+  //@ end
+  return {tensor + place.head_q * stride_head, stride_seq, stride_head};
+}
+
+// The first key of the place in K or V.
+__device__ __forceinline__ const kv_t *first_key(const Place &place, const kv_t *tensor,
+                                                 i64 stride_batch, i64 stride_seq,
+                                                 i64 stride_head) {
+  //@ if features.varlen then
+  tensor += place.token_k * stride_seq;
+  //@ else
+  tensor += place.sequence * stride_batch;
+  //@ end
+  return tensor + place.head_kv * stride_head;
+}
