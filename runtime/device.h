@@ -10,6 +10,7 @@
 
 typedef struct attune__device attune__device;     /* begins with ops */
 typedef struct attune__function attune__function; /* a loaded kernel */
+typedef struct attune__graph attune__graph;       /* recorded launches */
 
 typedef struct attune__launch_config {
   uint32_t grid; /* blocks, one-dimensional */
@@ -32,17 +33,29 @@ typedef struct attune__device_ops {
   attune_status (*upload)(attune__device *, void *to, const void *from, size_t bytes);
   attune_status (*download)(attune__device *, void *to, const void *from, size_t bytes);
   attune_status (*synchronize)(attune__device *);
-  /* Device time of one launch sequence: begin .. end on the default stream, milliseconds. One
-   * measurement at a time. */
-  attune_status (*time_begin)(attune__device *);
-  attune_status (*time_end)(attune__device *, float *milliseconds);
+  /* Device time between begin and end on a stream, milliseconds; end waits. One measurement at a
+   * time. A device that cannot tell its time refuses both, and has NULL for all that follow. */
+  attune_status (*time_begin)(attune__device *, void *stream);
+  attune_status (*time_end)(attune__device *, void *stream, float *milliseconds);
+  /* A stream that does not wait for the default stream. */
+  attune_status (*stream_make)(attune__device *, void **out);
+  void (*stream_free)(attune__device *, void *stream);
+  /* What is launched on the stream from record_begin to record_end goes into a graph instead. */
+  attune_status (*record_begin)(attune__device *, void *stream);
+  attune_status (*record_end)(attune__device *, void *stream, attune__graph **out);
+  attune_status (*graph_launch)(attune__device *, attune__graph *, void *stream);
+  void (*graph_free)(attune__device *, attune__graph *);
+  /* Blocks of a launch that an SM holds at once. */
+  attune_status (*occupancy)(attune__device *, attune__function *, const attune__launch_config *,
+                             int *blocks);
 } attune__device_ops;
 
 typedef struct attune__device_facts {
   char name[128];
   uint32_t arch; /* with suffix 'a' from compute capability 9.0 on */
   int32_t sm_count;
-  int32_t smem_block;  /* bytes a block may opt in to */
+  int32_t smem_block; /* bytes a block may opt in to */
+  int32_t l2_bytes;
   int32_t driver_cuda; /* 13000 for CUDA 13.0 */
 } attune__device_facts;
 

@@ -176,7 +176,7 @@ static attune_status cuda_launch(attune__device *device, attune__function *f,
   return check(d->cuda, result, "launching on", d->base.facts.name);
 }
 
-/* ---- buffers and time ------------------------------------------------------------------------ */
+/* ---- buffers --------------------------------------------------------------------------------- */
 
 /* Runs one driver call inside the context: INSIDE(d, "what", call(...)). */
 #define INSIDE(d, what, call)                                                                      \
@@ -231,20 +231,94 @@ static attune_status cuda_synchronize(attune__device *device) {
   INSIDE(d, "waiting for", synchronize());
 }
 
-static attune_status cuda_time_begin(attune__device *device) {
+/* ---- time ------------------------------------------------------------------------------------ */
+
+static attune_status cuda_time_begin(attune__device *device, void *stream) {
   cuda_device *d = (cuda_device *)device;
-  INSIDE(d, "timing on", event_record(d->begin, NULL));
+  INSIDE(d, "timing on", event_record(d->begin, stream));
 }
 
-static attune_status cuda_time_end(attune__device *device, float *milliseconds) {
+static attune_status cuda_time_end(attune__device *device, void *stream, float *milliseconds) {
   cuda_device *d = (cuda_device *)device;
   attune_status status = enter(d);
   if (status) return status;
-  attune__cuda_result result = d->cuda->event_record(d->end, NULL);
+  attune__cuda_result result = d->cuda->event_record(d->end, stream);
   if (!result) result = d->cuda->event_synchronize(d->end);
   if (!result) result = d->cuda->event_elapsed(milliseconds, d->begin, d->end);
   leave(d);
   return check(d->cuda, result, "timing on", d->base.facts.name);
+}
+
+/* Streams and graphs are older than any driver that loads what NVRTC 12 makes; the occupancy call
+ * too. */
+static attune_status check_can_record(const cuda_device *d) {
+  const attune__cuda *cuda = d->cuda;
+  if (cuda->stream_create && cuda->stream_destroy && cuda->capture_begin && cuda->capture_end &&
+      cuda->graph_instantiate && cuda->graph_launch && cuda->graph_destroy &&
+      cuda->graph_exec_destroy)
+    return ATTUNE_OK;
+  return attune_fail(ATTUNE_UNSUPPORTED,
+                     "the driver of %s has no CUDA graphs: CUDA 11.4 and newer "
+                     "do",
+                     d->base.facts.name);
+}
+
+static attune_status cuda_stream_make(attune__device *device, void **out) {
+  cuda_device *d = (cuda_device *)device;
+  attune_status status = check_can_record(d);
+  if (status) return status;
+  INSIDE(d, "making a stream on",
+         stream_create((attune__cuda_stream *)out, CUDA_STREAM_NON_BLOCKING));
+}
+
+static void cuda_stream_free(attune__device *device, void *stream) {
+  cuda_device *d = (cuda_device *)device;
+  if (!stream || enter(d)) return;
+  d->cuda->stream_destroy(stream);
+  leave(d);
+}
+
+static attune_status cuda_record_begin(attune__device *device, void *stream) {
+  cuda_device *d = (cuda_device *)device;
+  INSIDE(d, "recording on", capture_begin(stream, CUDA_CAPTURE_RELAXED));
+}
+
+static attune_status cuda_record_end(attune__device *device, void *stream, attune__graph **out) {
+  cuda_device *d = (cuda_device *)device;
+  attune__cuda_graph graph = NULL;
+  attune__cuda_graph_exec exec = NULL;
+  attune_status status = enter(d);
+  *out = NULL;
+  if (status) return status;
+  attune__cuda_result result = d->cuda->capture_end(stream, &graph);
+  if (!result) result = d->cuda->graph_instantiate(&exec, graph, 0);
+  if (graph) d->cuda->graph_destroy(graph);
+  leave(d);
+  *out = (attune__graph *)(void *)exec;
+  return check(d->cuda, result, "recording on", d->base.facts.name);
+}
+
+static attune_status cuda_graph_launch(attune__device *device, attune__graph *graph, void *stream) {
+  cuda_device *d = (cuda_device *)device;
+  INSIDE(d, "launching a graph on", graph_launch((attune__cuda_graph_exec)(void *)graph, stream));
+}
+
+static void cuda_graph_free(attune__device *device, attune__graph *graph) {
+  cuda_device *d = (cuda_device *)device;
+  if (!graph || enter(d)) return;
+  d->cuda->graph_exec_destroy((attune__cuda_graph_exec)(void *)graph);
+  leave(d);
+}
+
+static attune_status cuda_occupancy(attune__device *device, attune__function *f,
+                                    const attune__launch_config *config, int *blocks) {
+  cuda_device *d = (cuda_device *)device;
+  *blocks = 0;
+  if (!d->cuda->occupancy)
+    return attune_fail(ATTUNE_UNSUPPORTED, "the driver of %s cannot tell occupancies",
+                       d->base.facts.name);
+  INSIDE(d, "asking for an occupancy on",
+         occupancy(blocks, f->function, (int)config->threads, config->smem_bytes));
 }
 
 /* ---- opening and closing --------------------------------------------------------------------- */
@@ -271,7 +345,14 @@ static const attune__device_ops cuda_ops = {.name = "cuda",
                                             .download = cuda_download,
                                             .synchronize = cuda_synchronize,
                                             .time_begin = cuda_time_begin,
-                                            .time_end = cuda_time_end};
+                                            .time_end = cuda_time_end,
+                                            .stream_make = cuda_stream_make,
+                                            .stream_free = cuda_stream_free,
+                                            .record_begin = cuda_record_begin,
+                                            .record_end = cuda_record_end,
+                                            .graph_launch = cuda_graph_launch,
+                                            .graph_free = cuda_graph_free,
+                                            .occupancy = cuda_occupancy};
 
 /* From compute capability 9.0 on an arch has instructions of its own, named by the suffix a. */
 static uint32_t device_arch(int major, int minor) {
@@ -287,6 +368,8 @@ static attune_status read_facts(cuda_device *d) {
   if (!result) result = cuda->device_attribute(&minor, CUDA_ATTRIBUTE_CC_MINOR, d->ordinal);
   if (!result)
     result = cuda->device_attribute(&facts->sm_count, CUDA_ATTRIBUTE_SM_COUNT, d->ordinal);
+  if (!result)
+    result = cuda->device_attribute(&facts->l2_bytes, CUDA_ATTRIBUTE_L2_BYTES, d->ordinal);
   if (!result)
     result =
         cuda->device_attribute(&facts->smem_block, CUDA_ATTRIBUTE_SMEM_BLOCK_OPTIN, d->ordinal);

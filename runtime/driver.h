@@ -17,6 +17,8 @@ typedef struct CUkern_st *attune__cuda_kernel;
 typedef struct CUfunc_st *attune__cuda_function;
 typedef struct CUevent_st *attune__cuda_event;
 typedef struct CUstream_st *attune__cuda_stream;
+typedef struct CUgraph_st *attune__cuda_graph;
+typedef struct CUgraphExec_st *attune__cuda_graph_exec;
 
 enum { /* CUresult */
        CUDA_OK = 0,
@@ -33,6 +35,7 @@ enum { /* CUresult */
 
 enum { /* CUdevice_attribute */
        CUDA_ATTRIBUTE_SM_COUNT = 16,
+       CUDA_ATTRIBUTE_L2_BYTES = 38,
        CUDA_ATTRIBUTE_CC_MAJOR = 75,
        CUDA_ATTRIBUTE_CC_MINOR = 76,
        CUDA_ATTRIBUTE_SMEM_BLOCK_OPTIN = 97
@@ -40,6 +43,7 @@ enum { /* CUdevice_attribute */
 
 enum { CUDA_FUNC_MAX_DYNAMIC_SMEM = 8 }; /* CUfunction_attribute */
 enum { CUDA_CAPTURE_RELAXED = 2 };       /* CUstreamCaptureMode */
+enum { CUDA_STREAM_NON_BLOCKING = 1 };   /* CUstream_flags: no waiting for the default stream */
 
 /* X(required, member, symbol, arguments). What is not required is NULL on older drivers. */
 #define ATTUNE__CUDA_FUNCTIONS(X)                                                                  \
@@ -81,7 +85,18 @@ enum { CUDA_CAPTURE_RELAXED = 2 };       /* CUstreamCaptureMode */
   X(1, event_destroy, "cuEventDestroy_v2", (attune__cuda_event))                                   \
   X(1, event_record, "cuEventRecord", (attune__cuda_event, attune__cuda_stream))                   \
   X(1, event_synchronize, "cuEventSynchronize", (attune__cuda_event))                              \
-  X(1, event_elapsed, "cuEventElapsedTime", (float *, attune__cuda_event, attune__cuda_event))
+  X(1, event_elapsed, "cuEventElapsedTime", (float *, attune__cuda_event, attune__cuda_event))     \
+  X(0, stream_create, "cuStreamCreate", (attune__cuda_stream *, unsigned))                         \
+  X(0, stream_destroy, "cuStreamDestroy_v2", (attune__cuda_stream))                                \
+  X(0, capture_begin, "cuStreamBeginCapture_v2", (attune__cuda_stream, int))                       \
+  X(0, capture_end, "cuStreamEndCapture", (attune__cuda_stream, attune__cuda_graph *))             \
+  X(0, graph_instantiate, "cuGraphInstantiateWithFlags",                                           \
+    (attune__cuda_graph_exec *, attune__cuda_graph, unsigned long long))                           \
+  X(0, graph_launch, "cuGraphLaunch", (attune__cuda_graph_exec, attune__cuda_stream))              \
+  X(0, graph_destroy, "cuGraphDestroy", (attune__cuda_graph))                                      \
+  X(0, graph_exec_destroy, "cuGraphExecDestroy", (attune__cuda_graph_exec))                        \
+  X(0, occupancy, "cuOccupancyMaxActiveBlocksPerMultiprocessor",                                   \
+    (int *, attune__cuda_function, int, size_t))
 
 typedef struct attune__cuda {
 #define X(required, member, symbol, arguments) attune__cuda_result(*member) arguments;

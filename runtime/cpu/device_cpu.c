@@ -183,16 +183,17 @@ static attune_status cpu_synchronize(attune__device *device) {
   return ATTUNE_OK;
 }
 
-static attune_status no_time(attune__device *device) {
+static attune_status cpu_time_begin(attune__device *device, void *stream) {
+  (void)stream;
   return attune_fail(ATTUNE_UNSUPPORTED,
                      "%s executes and counts; its time says nothing about a GPU's: count bytes, "
                      "or measure on a GPU",
                      device->facts.name);
 }
 
-static attune_status cpu_time_end(attune__device *device, float *milliseconds) {
+static attune_status cpu_time_end(attune__device *device, void *stream, float *milliseconds) {
   *milliseconds = 0;
-  return no_time(device);
+  return cpu_time_begin(device, stream);
 }
 
 /* ---- opening and closing ----------------------------------------------------------------------
@@ -214,7 +215,7 @@ static const attune__device_ops cpu_ops = {.name = "cpu",
                                            .upload = cpu_copy,
                                            .download = cpu_copy,
                                            .synchronize = cpu_synchronize,
-                                           .time_begin = no_time,
+                                           .time_begin = cpu_time_begin,
                                            .time_end = cpu_time_end};
 
 /* Bytes of shared memory that a block may have: CUDA C++ programming guide, "Technical

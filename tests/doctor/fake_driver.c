@@ -50,6 +50,8 @@ FAKE(cuDeviceGetAttribute, int *value, int attribute, int device) {
   switch (attribute) { /* CUdevice_attribute */
     case 16:
       return *value = 77, device;
+    case 38:
+      return *value = 50 << 20, device;
     case 75:
       return *value = cc / 10, device;
     case 76:

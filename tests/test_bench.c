@@ -1,0 +1,363 @@
+/* test_bench.c - timing programs side by side: what a made-up timer and a made-up device are asked
+ * for, in which order, and what is made of their answers. Intervals against the binomial
+ * distribution summed here; nothing is measured. */
+#include "fake.h"
+#include "test.h"
+
+#include "../gen/bench.h"
+
+#include <math.h>
+
+/* ---- a timer that makes its times up ----------------------------------------------------------
+ */
+
+enum { CONTENDERS = 3, CALLS_KEPT = 4096 };
+
+typedef struct made_up {
+  double per_call[CONTENDERS]; /* milliseconds */
+  double noise;                /* of every third sample, relative */
+  double cold;                 /* the first 100 ms on the device take so many times longer */
+  int fails;                   /* contender that does, -1: none */
+  int fails_from;              /* .. from its so-manieth sample on */
+  int samples[CONTENDERS];
+  double device_ms;
+  int order[CALLS_KEPT], calls[CALLS_KEPT], asked;
+  int host_samples;
+} made_up;
+
+static attune_status made_up_device(void *user, int contender, int calls, double *milliseconds) {
+  made_up *m = user;
+  int i = m->samples[contender]++;
+  if (contender == m->fails && i >= m->fails_from)
+    return attune_fail(ATTUNE_DRIVER, "contender %d broke", contender);
+  double took = m->per_call[contender] * calls * (1 + (i % 3 == 0 ? m->noise : 0));
+  if (m->cold > 0 && m->device_ms < 100) took *= m->cold;
+  m->device_ms += took;
+  if (m->asked < CALLS_KEPT) m->order[m->asked] = contender, m->calls[m->asked] = calls;
+  m->asked++;
+  *milliseconds = took;
+  return ATTUNE_OK;
+}
+
+static attune_status made_up_host(void *user, int contender, int calls, double *milliseconds) {
+  ((made_up *)user)->host_samples++;
+  *milliseconds = 0.004 * (contender + 1) * calls;
+  return ATTUNE_OK;
+}
+
+static attune_status run(made_up *m, int rounds, attune__bench_time *out) {
+  attune__bench_timer timer = {m, made_up_device, made_up_host};
+  attune__bench_options options = {.rounds = rounds};
+  return attune__bench_run(&timer, CONTENDERS, &options, out);
+}
+
+static void expect_near(double have, double want) {
+  ck_assert_msg(fabs(have - want) <= 1e-9 * fabs(want), "%.12g, want %.12g", have, want);
+}
+
+START_TEST(medians) {
+  made_up m = {.per_call = {0.01, 2, 0.3}, .noise = 0.5, .fails = -1};
+  attune__bench_time out[CONTENDERS];
+  ck_assert_int_eq(run(&m, 9, out), 0);
+  for (int i = 0; i < CONTENDERS; i++) {
+    ck_assert_int_eq(out[i].status, 0);
+    ck_assert_int_eq(out[i].rounds, 9);
+    expect_near(out[i].median, m.per_call[i]); /* two thirds of the samples are without noise */
+    expect_near(out[i].low, m.per_call[i]);
+    expect_near(out[i].high, m.per_call[i] * 1.5); /* 3 of 9 are noisy; the 8th of them is */
+    expect_near(out[i].host, 0.004 * (i + 1));
+    ck_assert(out[i].calls * m.per_call[i] >= 5);  /* a sample lasts 5 ms and more .. */
+    ck_assert(out[i].calls * m.per_call[i] <= 10); /* .. and not much more */
+  }
+}
+END_TEST
+
+/* The rounds are the last that the device is asked for: each has every contender once, and begins
+ * with the next. */
+START_TEST(rounds_are_interleaved) {
+  enum { ROUNDS = 8 };
+  made_up m = {.per_call = {0.2, 0.2, 0.4}, .fails = -1};
+  attune__bench_time out[CONTENDERS];
+  ck_assert_int_eq(run(&m, ROUNDS, out), 0);
+  int first = m.asked - ROUNDS * CONTENDERS;
+  ck_assert_int_gt(first, 0);
+  for (int round = 0; round < ROUNDS; round++)
+    for (int i = 0; i < CONTENDERS; i++) {
+      int at = first + round * CONTENDERS + i;
+      ck_assert_int_eq(m.order[at], (round + i) % CONTENDERS);
+      ck_assert_int_eq(m.calls[at], out[m.order[at]].calls);
+    }
+}
+END_TEST
+
+START_TEST(warms_up) {
+  made_up m = {.per_call = {0.1, 0.2, 0.4}, .cold = 3, .fails = -1};
+  attune__bench_time out[CONTENDERS];
+  ck_assert_int_eq(run(&m, 7, out), 0);
+  ck_assert(m.device_ms >= 300);
+  for (int i = 0; i < CONTENDERS; i++) {
+    expect_near(out[i].high, m.per_call[i]); /* nothing of the cold start is in a sample */
+    ck_assert(out[i].calls * m.per_call[i] >= 5);
+    ck_assert(fabs(out[i].drift) < 1e-9);
+  }
+}
+END_TEST
+
+/* Clocks that fall all the time: the last third of the samples is slower than the first. */
+static attune_status falling(void *user, int contender, int calls, double *milliseconds) {
+  attune_status status = made_up_device(user, contender, calls, milliseconds);
+  made_up *m = user;
+  *milliseconds *= pow(1.01, m->samples[contender]);
+  return status;
+}
+
+START_TEST(drift_is_seen) {
+  made_up m = {.per_call = {6, 7, 8}, .fails = -1};
+  attune__bench_timer timer = {&m, falling, made_up_host};
+  attune__bench_options options = {.rounds = 9, .warm_ms = 1};
+  attune__bench_time out[CONTENDERS];
+  ck_assert_int_eq(attune__bench_run(&timer, CONTENDERS, &options, out), 0);
+  for (int i = 0; i < CONTENDERS; i++) {
+    expect_near(out[i].drift + 1, pow(1.01, 6)); /* medians of samples 1-3 and 7-9 */
+    ck_assert(out[i].drift > ATTUNE__BENCH_DRIFT);
+  }
+}
+END_TEST
+
+START_TEST(a_failure_is_one_contenders) {
+  for (int from = 0; from < 30; from += 29) {
+    made_up m = {.per_call = {0.1, 0.2, 0.4}, .fails = 1, .fails_from = from};
+    attune__bench_time out[CONTENDERS];
+    ck_assert_int_eq(run(&m, 40, out), 0);
+    ck_assert_int_eq(out[1].status, ATTUNE_DRIVER);
+    ck_assert_str_eq(out[1].error, "contender 1 broke");
+    ck_assert(out[1].median == 0);
+    expect_near(out[0].median, 0.1);
+    expect_near(out[2].median, 0.4);
+    ck_assert_int_eq(m.samples[1], from + 1); /* it is not asked again */
+  }
+}
+END_TEST
+
+START_TEST(nonsense_is_refused) {
+  made_up m = {.per_call = {1, 1, 1}, .fails = -1};
+  attune__bench_timer timer = {&m, made_up_device, made_up_host};
+  attune__bench_options options = {.rounds = ATTUNE__BENCH_MAX_ROUNDS + 1};
+  attune__bench_time out[CONTENDERS];
+  ck_assert_int_eq(attune__bench_run(&timer, CONTENDERS, &options, out), ATTUNE_INVALID);
+  ck_assert_int_eq(attune__bench_run(&timer, 0, NULL, out), ATTUNE_INVALID);
+}
+END_TEST
+
+/* ---- intervals --------------------------------------------------------------------------------
+ */
+
+/* P(low-th place <= true median <= high-th place), by counting subsets. */
+static double covered(int n, int low, int high) {
+  double sum = 0;
+  for (int below = low + 1; below <= high; below++)
+    sum += exp(lgamma(n + 1) - lgamma(below + 1) - lgamma(n - below + 1) - n * log(2));
+  return sum;
+}
+
+START_TEST(intervals) {
+  /* Conover, Practical Nonparametric Statistics: n 10 takes the 2nd and 9th, n 20 the 6th and
+   * 15th. */
+  static const struct {
+    int n, low, high;
+  } known[] = {{1, 0, 0}, {5, 0, 4},  {6, 0, 5},   {7, 0, 6},  {8, 0, 7},
+               {9, 1, 7}, {10, 1, 8}, {15, 3, 11}, {20, 5, 14}};
+  int low, high;
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+    attune__bench_interval(known[i].n, &low, &high);
+    ck_assert_int_eq(low, known[i].low);
+    ck_assert_int_eq(high, known[i].high);
+  }
+  for (int n = 2; n <= ATTUNE__BENCH_MAX_ROUNDS; n++) {
+    double coverage = attune__bench_interval(n, &low, &high);
+    ck_assert(fabs(coverage - covered(n, low, high)) < 1e-9);
+    if (n < 6) continue;
+    ck_assert(coverage >= 0.95);
+    ck_assert(covered(n, low + 1, high - 1) < 0.95); /* none is narrower */
+  }
+}
+END_TEST
+
+/* ---- on a made-up device ----------------------------------------------------------------------
+ */
+
+/* The fake device of fake.h with a clock: a millisecond per launch. */
+typedef struct clocked {
+  int launches, began; /* so far; at time_begin */
+  int recording, recorded, graphs, replays, streams;
+  const void *q[8]; /* of the last launches */
+} clocked;
+static clocked now;
+
+static attune_status tick(attune__device *device, attune__function *function,
+                          const attune__launch_config *config, const void *params, size_t bytes,
+                          void *stream) {
+  (void)device, (void)function, (void)config, (void)bytes;
+  ck_assert_ptr_eq(stream, &now);
+  now.q[now.launches % 8] = ((const attune_params_attn_fwd *)params)->q;
+  now.launches++;
+  return ATTUNE_OK;
+}
+static attune_status begin(attune__device *device, void *stream) {
+  (void)device, (void)stream;
+  now.began = now.launches;
+  return ATTUNE_OK;
+}
+static attune_status end(attune__device *device, void *stream, float *milliseconds) {
+  (void)device, (void)stream;
+  *milliseconds = (float)(now.launches - now.began) * 0.01f;
+  return ATTUNE_OK;
+}
+static attune_status make_stream(attune__device *device, void **out) {
+  (void)device;
+  now.streams++;
+  *out = &now;
+  return ATTUNE_OK;
+}
+static void free_stream(attune__device *device, void *stream) {
+  (void)device;
+  ck_assert_ptr_eq(stream, &now);
+  now.streams--;
+}
+static attune_status record_begin(attune__device *device, void *stream) {
+  (void)device, (void)stream;
+  ck_assert(!now.recording);
+  now.recording = 1, now.recorded = now.launches;
+  return ATTUNE_OK;
+}
+static attune_status record_end(attune__device *device, void *stream, attune__graph **out) {
+  (void)device, (void)stream;
+  ck_assert(now.recording);
+  int *length = malloc(sizeof *length);
+  ck_assert_ptr_nonnull(length);
+  *length = now.launches - now.recorded;
+  now.launches = now.recorded, now.recording = 0, now.graphs++;
+  *out = (attune__graph *)(void *)length;
+  return ATTUNE_OK;
+}
+static attune_status replay(attune__device *device, attune__graph *graph, void *stream) {
+  (void)device, (void)stream;
+  now.launches += *(int *)(void *)graph, now.replays++;
+  return ATTUNE_OK;
+}
+static void free_graph(attune__device *device, attune__graph *graph) {
+  (void)device;
+  free(graph);
+  now.graphs--;
+}
+
+/* A context whose device has that clock, and an L2 of 1 MB. */
+static attune_context *clocked_open(fake_log *log, attune__device_ops *ops, int can_time) {
+  attune_context *context = fake_open("sm_80", NULL, log);
+  attune__device *device = context->device;
+  *ops = *device->ops;
+  ops->launch = tick;
+  ops->time_begin = begin, ops->time_end = end;
+  if (can_time) ops->stream_make = make_stream;
+  ops->stream_free = free_stream;
+  ops->record_begin = record_begin, ops->record_end = record_end;
+  ops->graph_launch = replay, ops->graph_free = free_graph;
+  device->ops = ops;
+  device->facts.l2_bytes = 1 << 20;
+  now = (clocked){0};
+  return context;
+}
+
+static const fake_row row = {.variant = "attn_fwd_sm80_fp16_d64"};
+/* A set of tensors: 4 tensors of 1 * 2 * 128 * 64 fp16, and LSE: 132 KB. */
+static const attune_shape shape = {.batch = 1,
+                                   .heads_q = 2,
+                                   .heads_kv = 2,
+                                   .len_q = 128,
+                                   .len_k = 128,
+                                   .window_left = -1,
+                                   .window_right = -1,
+                                   .corner = ATTUNE_CORNER_TOP_LEFT};
+
+static void expect_sets(attune__l2 l2, int sets) {
+  char folder[FAKE_PATH];
+  fake_log log = {0};
+  attune__device_ops ops;
+  attune_context *context = clocked_open(&log, &ops, 1);
+  fake_folder(folder);
+  fake_open_set(context, folder, &row, 1);
+  attune_problem problem = fake_problem(row.variant);
+  attune_program *program;
+  attune__bench *bench;
+  attune__bench_time time;
+  ck_assert_int_eq(attune_prepare(context, &problem, &program), 0);
+  const attune_variant *v = attune__program_variant(program);
+  ck_assert_int_eq(attune__bench_open(context->device, v, &shape, l2, &bench), 0);
+  ck_assert_int_eq(attune__bench_sets(bench), sets);
+  ck_assert_uint_eq(attune__bench_set_bytes(bench), 4 * 2 * 128 * 64 * 2 + 2 * 128 * 4);
+  ck_assert_int_eq(attune__bench_add(bench, program), 0);
+  ck_assert_int_eq(attune__bench_times(bench, NULL, &time), 0);
+  ck_assert_msg(time.status == 0, "%s", time.error);
+  ck_assert(fabs(time.median - 0.01) < 1e-6);
+  ck_assert_int_ge(time.calls, 500);
+  ck_assert_int_ge(now.replays, time.rounds); /* short ones in graphs */
+  int distinct = now.q[0] != now.q[1];
+  ck_assert_int_eq(distinct, sets > 1);
+  attune__bench_close(bench);
+  ck_assert_int_eq(now.graphs, 0);
+  ck_assert_int_eq(now.streams, 0);
+  attune_close(context);
+  fake_remove(folder);
+}
+
+START_TEST(l2_cold) {
+  expect_sets(ATTUNE__L2_COLD, 16); /* 2 MB over 132,096 bytes */
+}
+END_TEST
+START_TEST(l2_warm) {
+  expect_sets(ATTUNE__L2_WARM, 1);
+}
+END_TEST
+
+START_TEST(no_clock_no_bench) {
+  fake_log log = {0};
+  attune__device_ops ops;
+  attune_context *context = clocked_open(&log, &ops, 0);
+  attune_entry entry = fake_entry("attn_fwd_sm80_fp16_d64__fma_m64n64", NULL);
+  attune__bench *bench;
+  ck_assert_int_eq(
+      attune__bench_open(context->device, &entry.variant, &shape, ATTUNE__L2_COLD, &bench),
+      ATTUNE_NO_DEVICE);
+  ck_assert_ptr_nonnull(strstr(attune_error(), "timing needs an NVIDIA GPU"));
+  ck_assert_ptr_null(bench);
+  attune_close(context);
+}
+END_TEST
+
+/* ---- figures ----------------------------------------------------------------------------------
+ */
+
+START_TEST(figures) {
+  attune_entry entry = fake_entry("attn_fwd_sm80_fp16_d64__mma_m128n64", NULL);
+  const attune_entry *entries[] = {&entry};
+  attune_shape s = shape;
+  attune__bench_figures f;
+  s.batch = 4, s.heads_q = s.heads_kv = 16, s.len_q = s.len_k = 2048;
+  attune__bench_figures_of(entries, 1, entry.variant.arch, &s, 0.5, &f);
+  ck_assert(f.flops == 4.0 * 4 * 16 * 2048 * 2048 * 64);
+  expect_near(f.tflops, f.flops / 0.5e-3 / 1e12);
+  double tensors = 4.0 * 4 * 16 * 2048 * 64 * 2, lse = 4.0 * 16 * 2048 * 4;
+  ck_assert(f.bytes == tensors + lse);
+  expect_near(f.gbs, f.bytes / 0.5e-3 / 1e9);
+  ck_assert_str_eq(f.board->name, "A100");
+  expect_near(f.share, f.ceiling / 0.5);
+  /* The tensor cores alone: 312 TFLOP/s of dense fp16 (A100 data sheet); nothing is faster. */
+  ck_assert(f.ceiling >= f.flops / 312e12 * 1e3 * 0.99);
+  attune__bench_figures_of(entries, 1, attune__arch(35, 0), &s, 0.5, &f);
+  ck_assert(f.board == NULL && f.bytes == 0 && f.share == 0 && f.tflops > 0);
+}
+END_TEST
+
+TEST_MAIN("bench", medians, rounds_are_interleaved, warms_up, drift_is_seen,
+          a_failure_is_one_contenders, nonsense_is_refused, intervals, l2_cold, l2_warm,
+          no_clock_no_bench, figures)
