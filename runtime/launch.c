@@ -42,11 +42,13 @@ attune_status attune__grid(const attune_variant *variant, const attune_recipe *r
   count = capped_product(count, params->heads_q / variant->group);
   *blocks = (uint32_t)count;
   if (count <= GRID_MAX) return ATTUNE_OK;
+  int packed = recipe->grid == ATTUNE_GRID_VARLEN_TILES;
   return attune_fail(ATTUNE_INVALID,
-                     "batch %" PRId32 ", heads_q %" PRId32 " and len_q %" PRId32
+                     "batch %" PRId32 ", heads_q %" PRId32 " and %s %" PRId32
                      " need more than %d blocks of %" PRIu32
                      " rows: launch fewer sequences at once",
-                     params->batch, params->heads_q, params->len_q, GRID_MAX, recipe->block_m);
+                     params->batch, params->heads_q, packed ? "total_q" : "len_q",
+                     packed ? params->total_q : params->len_q, GRID_MAX, recipe->block_m);
 }
 
 size_t attune__workspace_bytes(uint32_t rule, int dtype, int64_t batch, int64_t heads_q,
@@ -144,7 +146,7 @@ attune_status attune__launch(attune__device *device, const attune__part *parts, 
   uint32_t blocks[ATTUNE_MAX_PARTS];
   attune_status status = attune__params_fill(variant, spec_corner, args, &params);
   if (status) return status;
-  if (params.batch == 0 || params.heads_q == 0 || params.len_q == 0) return ATTUNE_OK;
+  if (attune__no_rows(variant, &params)) return ATTUNE_OK;
   status = check_workspace(parts, count, &params, variant->dtype_q, args);
   if (!status) status = check_parts(parts, count, variant, &params, blocks);
   for (int i = 0; i < count && !status; i++) {

@@ -44,8 +44,16 @@ typedef struct attune__part {
  * it knows. ATTUNE_BAD_FILE says what does not. */
 attune_status attune__recipe_check(const attune_entry *entry);
 
-/* Checks args against the variant (lengths, heads, corner, alignment) and fills the block. Tensors
- * are not looked at when there is no row to compute; scores is the caller's workspace. */
+/* Whether there is no row to compute. */
+static inline int attune__no_rows(const attune_variant *variant,
+                                  const attune_params_attn_standard *params) {
+  int packed = (variant->features & ATTUNE_FEATURE_VARLEN) != 0;
+  return params->batch == 0 || params->heads_q == 0 ||
+         (packed ? params->total_q : params->len_q) == 0;
+}
+/* Checks args against the variant (lengths, heads, features, corner, alignment) and fills the
+ * block; what belongs to features that the variant lacks stays 0. Tensors are not looked at when
+ * there is no row to compute; scores is the caller's workspace. */
 attune_status attune__params_fill(const attune_variant *variant, attune_corner spec_corner,
                                   const attune_attn_args *args, attune_params_attn_standard *out);
 /* Pins compiled into a part must equal the block's values. */

@@ -1,11 +1,12 @@
 /* params.c - from a caller's arguments to the parameter block that kernels read (params.def).
  *
  * Input: a variant and attune_attn_args. Output: a filled block, or the argument that is wrong,
- * what it was and what would work. Grids, workspaces and the launch itself are left to launch.c.
+ * what it was and what would work. Tensors and what belongs to a feature are left to the files of
+ * params.h; grids, workspaces and the launch itself to launch.c.
  *
  * The block of attn_fwd, which is attn_demo's too, is a prefix of attn_standard's, so one function
  * fills both. */
-#include "launch.h"
+#include "params.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -69,128 +70,33 @@ static attune_status check_heads(const attune_variant *variant, const attune_att
   return ATTUNE_OK;
 }
 
+/* Kernels number the rows of a tile in an int: those of all query heads of a group, and of up to
+ * two tiles behind the last. */
+static attune_status check_rows(const attune_variant *variant, const attune_attn_args *args) {
+  const int32_t most = INT32_MAX - 2 * UINT16_MAX; /* block_m is 16 bits */
+  int packed = attune__has(variant, ATTUNE_FEATURE_VARLEN);
+  int32_t length = packed ? args->total_q : args->len_q;
+  if ((int64_t)length * variant->group <= most) return ATTUNE_OK;
+  return attune_fail(ATTUNE_INVALID,
+                     "%s is %" PRId32 ", must be 0 .. %" PRId32
+                     " in a kernel of group %d: launch fewer at once",
+                     packed ? "total_q" : "len_q", length, most / variant->group, variant->group);
+}
+
 static attune_status check_sizes(const attune_variant *variant, const attune_attn_args *args) {
-  if (args->size != sizeof *args)
-    return attune_fail(ATTUNE_INVALID,
-                       "args.size is %zu, this library wants %zu: begin with "
-                       "attune_attn_args_init() of the attune.h that belongs to it",
-                       args->size, sizeof *args);
   const struct {
     const char *name;
     int32_t value;
-  } lengths[] = {{"batch", args->batch},
-                 {"heads_q", args->heads_q},
-                 {"heads_kv", args->heads_kv},
-                 {"len_q", args->len_q},
-                 {"len_k", args->len_k}};
+  } lengths[] = {{"batch", args->batch},       {"heads_q", args->heads_q},
+                 {"heads_kv", args->heads_kv}, {"len_q", args->len_q},
+                 {"len_k", args->len_k},       {"total_q", args->total_q},
+                 {"total_k", args->total_k}};
   for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
     attune_status status = check_length(lengths[i].name, lengths[i].value);
     if (status) return status;
   }
-  return check_heads(variant, args);
-}
-
-/* ---- tensors ------------------------------------------------------------------------------- */
-
-/* One tensor as the checks see it. A stride counts only where its extent is over 1. */
-typedef struct operand {
-  const char *name;
-  const void *data;
-  int output, element_bytes, unit_bytes; /* unit: what address and strides are multiples of */
-  struct {
-    const char *name;
-    int64_t stride;
-    int32_t extent;
-  } axis[3];
-} operand;
-
-static attune_status check_stride(const operand *t, int axis) {
-  int64_t stride = t->axis[axis].stride, unit = t->unit_bytes / t->element_bytes;
-  if (t->axis[axis].extent <= 1) return ATTUNE_OK;
-  if (t->output && stride == 0)
-    return attune_fail(ATTUNE_INVALID, "%s.%s is 0: the rows of an output must not overlap",
-                       t->name, t->axis[axis].name);
-  if (stride % unit == 0) return ATTUNE_OK;
-  return attune_fail(ATTUNE_INVALID,
-                     "%s.%s is %" PRId64
-                     " elements of %d bytes, not a multiple of %d bytes: pad the "
-                     "rows, or ask for align elem",
-                     t->name, t->axis[axis].name, stride, t->element_bytes, t->unit_bytes);
-}
-
-static attune_status check_operand(const operand *t) {
-  if (!t->data)
-    return attune_fail(ATTUNE_INVALID, "%s.data is NULL, must be a device pointer", t->name);
-  if ((uintptr_t)t->data % (uintptr_t)t->unit_bytes != 0)
-    return attune_fail(ATTUNE_INVALID, "%s.data is %p, not a multiple of %d bytes%s", t->name,
-                       t->data, t->unit_bytes,
-                       t->unit_bytes > t->element_bytes ? ": align it, or ask for align elem" : "");
-  for (int axis = 0; axis < 3; axis++) {
-    attune_status status = check_stride(t, axis);
-    if (status) return status;
-  }
-  return ATTUNE_OK;
-}
-
-static attune_status check_tensor(const char *name, const attune_tensor *tensor, int align,
-                                  int dtype, int output, const int32_t extent[3]) {
-  int bytes = attune__dtype_bytes(dtype);
-  operand t = {.name = name,
-               .data = tensor->data,
-               .output = output,
-               .element_bytes = bytes,
-               .unit_bytes = align == ATTUNE_ALIGN_16B ? 16 : bytes,
-               .axis = {{"stride_batch", tensor->stride_batch, extent[0]},
-                        {"stride_seq", tensor->stride_seq, extent[1]},
-                        {"stride_head", tensor->stride_head, extent[2]}}};
-  return check_operand(&t);
-}
-
-static attune_status check_lse(const attune_attn_args *args) {
-  if (!args->lse) return ATTUNE_OK;
-  operand t = {.name = "lse",
-               .data = args->lse,
-               .output = 1,
-               .element_bytes = sizeof(float),
-               .unit_bytes = sizeof(float),
-               .axis = {{"stride_batch", args->lse_stride_batch, args->batch},
-                        {"stride_seq", args->lse_stride_seq, args->len_q},
-                        {"stride_head", args->lse_stride_head, args->heads_q}}};
-  return check_operand(&t);
-}
-
-static attune_status check_tensors(const attune_variant *v, const attune_attn_args *args) {
-  const int32_t rows[3] = {args->batch, args->len_q, args->heads_q};
-  const int32_t keys[3] = {args->batch, args->len_k, args->heads_kv};
-  attune_status status = check_tensor("q", &args->q, v->align, v->dtype_q, 0, rows);
-  if (!status && args->len_k > 0)
-    status = check_tensor("k", &args->k, v->align, v->dtype_kv, 0, keys);
-  if (!status && args->len_k > 0)
-    status = check_tensor("v", &args->v, v->align, v->dtype_kv, 0, keys);
-  if (!status) status = check_tensor("o", &args->o, v->align, v->dtype_out, 1, rows);
-  if (!status) status = check_lse(args);
-  if (!status && (uintptr_t)args->seqused_k % sizeof(int32_t) != 0)
-    status = attune_fail(ATTUNE_INVALID, "seqused_k is %p, not a multiple of 4 bytes",
-                         (const void *)args->seqused_k);
-  return status;
-}
-
-static void fill_tensors(const attune_attn_args *args, attune_params_attn_standard *out) {
-#define TENSOR(t)                                                                                  \
-  out->t = args->t.data;                                                                           \
-  out->t##_stride_batch = args->t.stride_batch;                                                    \
-  out->t##_stride_seq = args->t.stride_seq;                                                        \
-  out->t##_stride_head = args->t.stride_head;
-  TENSOR(q)
-  TENSOR(k)
-  TENSOR(v)
-  TENSOR(o)
-#undef TENSOR
-  out->lse = args->lse;
-  out->lse_stride_batch = args->lse_stride_batch;
-  out->lse_stride_seq = args->lse_stride_seq;
-  out->lse_stride_head = args->lse_stride_head;
-  out->seqused_k = args->seqused_k;
+  attune_status status = check_heads(variant, args);
+  return status ? status : check_rows(variant, args);
 }
 
 /* ---- scalars ------------------------------------------------------------------------------- */
@@ -209,18 +115,27 @@ static attune_status fill_scale(const attune_variant *variant, const attune_attn
                      isnan(*scale) ? "not a number" : "infinite");
 }
 
-static attune_status fill_corner(attune_corner spec_corner, const attune_attn_args *args,
-                                 int32_t *bottom_right) {
+/* Why the lengths in use of a sequence may differ; NULL when they don't. */
+static const char *lengths_differ(const attune_variant *variant, const attune_attn_args *args) {
+  if (attune__has(variant, ATTUNE_FEATURE_VARLEN)) return "with varlen lengths may differ";
+  if (args->seqused_q) return "with seqused_q lengths may differ";
+  if (args->seqused_k) return "with seqused_k lengths may differ";
+  return args->len_q != args->len_k ? "the lengths differ" : NULL;
+}
+
+static attune_status fill_corner(const attune_variant *variant, attune_corner spec_corner,
+                                 const attune_attn_args *args, int32_t *bottom_right) {
   int corner = args->corner ? (int)args->corner : (int)spec_corner;
   if (corner && !attune__corner_name(corner))
     return attune_fail(ATTUNE_INVALID,
                        "corner is %d, must be ATTUNE_CORNER_TOP_LEFT or ATTUNE_CORNER_BOTTOM_RIGHT",
                        corner);
-  if (!corner && (args->len_q != args->len_k || args->seqused_k))
+  const char *why = lengths_differ(variant, args);
+  if (!corner && why)
     return attune_fail(ATTUNE_INVALID,
-                       "corner is not named, but len_q %" PRId32 " and len_k %" PRId32
-                       "%s differ: set args.corner, or name it in the spec (mask: {causal: ...})",
-                       args->len_q, args->len_k, args->seqused_k ? " (with seqused_k) may" : "");
+                       "corner is not named, but %s (len_q %" PRId32 ", len_k %" PRId32
+                       "): set args.corner, or name it in the spec (mask: {causal: ...})",
+                       why, args->len_q, args->len_k);
   *bottom_right = corner == ATTUNE_CORNER_BOTTOM_RIGHT;
   return ATTUNE_OK;
 }
@@ -235,14 +150,14 @@ static attune_status fill_window(const char *name, int32_t value, int32_t *out) 
   return ATTUNE_OK;
 }
 
-static attune_status fill_mask(const attune_variant *variant, attune_corner spec_corner,
-                               const attune_attn_args *args, attune_params_attn_standard *out) {
+static attune_status fill_diagonal(const attune_variant *variant, attune_corner spec_corner,
+                                   const attune_attn_args *args, attune_params_attn_standard *out) {
   out->window_left = out->window_right = -1;
   int lower = attune__mask_has_lower(variant->mask), upper = attune__mask_has_upper(variant->mask);
-  if (!lower && !upper) return ATTUNE_OK;
-  attune_status status = fill_corner(spec_corner, args, &out->bottom_right);
+  if (!lower && !upper && !attune__has(variant, ATTUNE_FEATURE_ALIBI)) return ATTUNE_OK;
+  attune_status status = fill_corner(variant, spec_corner, args, &out->bottom_right);
   if (!lower) { /* the diagonal itself is the bound */
-    out->window_right = 0;
+    out->window_right = upper ? 0 : -1;
     return status;
   }
   if (!status) status = fill_window("window_left", args->window_left, &out->window_left);
@@ -250,11 +165,17 @@ static attune_status fill_mask(const attune_variant *variant, attune_corner spec
   return status;
 }
 
-attune_status attune__params_fill(const attune_variant *variant, attune_corner spec_corner,
-                                  const attune_attn_args *args, attune_params_attn_standard *out) {
-  memset(out, 0, sizeof *out);
-  attune_status status = check_sizes(variant, args);
-  if (status) return status;
+/* Kernels take tanh(q . k * (scale / softcap)). */
+static attune_status fill_softcap(const attune_variant *variant, const attune_attn_args *args,
+                                  attune_params_attn_standard *out) {
+  if (!attune__has(variant, ATTUNE_FEATURE_SOFTCAP)) return ATTUNE_OK;
+  out->softcap = args->softcap;
+  if (isfinite(out->scale / out->softcap)) return ATTUNE_OK;
+  return attune_fail(ATTUNE_INVALID, "scale / softcap overflows: softcap is too small");
+}
+
+static void fill_sizes(const attune_variant *variant, const attune_attn_args *args,
+                       attune_params_attn_standard *out) {
   out->size = (uint32_t)attune__param_bytes(variant->op);
   out->abi = ATTUNE_ABI;
   out->batch = args->batch;
@@ -262,11 +183,31 @@ attune_status attune__params_fill(const attune_variant *variant, attune_corner s
   out->heads_kv = args->heads_kv;
   out->len_q = args->len_q;
   out->len_k = args->len_k;
-  int empty = args->batch == 0 || args->heads_q == 0 || args->len_q == 0;
-  if (!empty) status = check_tensors(variant, args);
-  fill_tensors(args, out);
+  out->total_q = args->total_q;
+  out->total_k = args->total_k;
+}
+
+static attune_status check_args(const attune_variant *variant, const attune_attn_args *args) {
+  if (args->size != sizeof *args)
+    return attune_fail(ATTUNE_INVALID,
+                       "args.size is %zu, this library wants %zu: begin with "
+                       "attune_attn_args_init() of the attune.h that belongs to it",
+                       args->size, sizeof *args);
+  attune_status status = check_sizes(variant, args);
+  return status ? status : attune__check_features(variant, args);
+}
+
+attune_status attune__params_fill(const attune_variant *variant, attune_corner spec_corner,
+                                  const attune_attn_args *args, attune_params_attn_standard *out) {
+  memset(out, 0, sizeof *out);
+  attune_status status = check_args(variant, args);
+  if (status) return status;
+  fill_sizes(variant, args, out);
+  if (!attune__no_rows(variant, out)) status = attune__check_tensors(variant, args);
+  attune__fill_tensors(variant, args, out);
   if (!status) status = fill_scale(variant, args, &out->scale);
-  if (!status) status = fill_mask(variant, spec_corner, args, out);
+  if (!status) status = fill_softcap(variant, args, out);
+  if (!status) status = fill_diagonal(variant, spec_corner, args, out);
   if (variant->op == ATTUNE_OP_ATTN_STANDARD) {
     out->scores = args->workspace;
     out->scores_pitch = attune__scores_pitch(args->len_k);
