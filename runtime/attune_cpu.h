@@ -48,12 +48,13 @@ ATTUNE_API attune_status attune_cpu_open(const attune_cpu_options *options, attu
 ATTUNE_API attune_status attune_cpu_configure(attune_context *context,
                                               const attune_cpu_options *options);
 
-enum { ATTUNE_CPU_TENSORS = 8 };
+enum { ATTUNE_CPU_TENSORS = 16 };
 
 /* Bytes between device memory and the chip. requested: what every load and store asked for, summed;
  * compulsory: each byte once. */
 typedef struct attune_cpu_tensor {
-  const char *name; /* "q" "k" "v" "o" "lse" "seqused_k" "scores"; static */
+  const char *name; /* as in attune_attn_args ("q", "lse", "bias", "cu_seqlens_q"), and "scores" for
+                       the workspace; static */
   uint64_t requested_read, requested_write;
   uint64_t compulsory_read, compulsory_write;
   uint64_t sectors_read, sectors_write; /* 32-byte sectors that warp-wide accesses touch, summed */

@@ -125,7 +125,8 @@ static attune_status cpu_launch(attune__device *device, attune__function *f,
                        param_bytes, f->program->param_bytes);
   memcpy(&known, params, param_bytes);
   memcpy(block.bytes, params, param_bytes);
-  attune__tensors_of(variant, &known, &tensors);
+  attune_status status = attune__tensors_of(variant, &known, &tensors);
+  if (status) return status;
   attune__cpu_launch launch = {.program = f->program,
                                .kernel = f->entry.name,
                                .params = block.bytes,
@@ -134,14 +135,16 @@ static attune_status cpu_launch(attune__device *device, attune__function *f,
                                .smem_bytes = config->smem_bytes,
                                .cluster = config->cluster,
                                .options = options_of(d)};
-  attune_status status =
+  status =
       attune__gmem_make(tensors.tensor, tensors.count, !launch.options.unchecked, &launch.gmem);
-  if (status) return status;
-  tag_pointers(&tensors, launch.gmem, &block);
-  attune_cpu_counters counters = attune_cpu_counters_init();
-  status = run(&launch, &counters);
-  keep(d, variant->part, &counters);
-  attune__gmem_free(launch.gmem);
+  if (!status) {
+    tag_pointers(&tensors, launch.gmem, &block);
+    attune_cpu_counters counters = attune_cpu_counters_init();
+    status = run(&launch, &counters);
+    keep(d, variant->part, &counters);
+    attune__gmem_free(launch.gmem);
+  }
+  attune__tensors_free(&tensors);
   return status;
 }
 

@@ -16,12 +16,13 @@ typedef struct entry {
   attune__tensor tensor;
   uint32_t index;     /* in the launch */
   uint64_t tagged;    /* its base, tagged */
-  uint64_t row_bytes; /* of the last axis */
-  int axis[AXES - 1]; /* those of several elements and a stride, largest stride first */
+  uint64_t row_bytes; /* of what lies side by side: the last axis, or one element */
+  int axis[AXES];     /* the others of several elements and a stride, largest stride first */
   int axes;
-  uint64_t span[AXES];      /* span[k]: bytes from the first to behind the last of axes k and on */
-  uint64_t dense[AXES - 1]; /* bytes from one index to the next when packed; 0: broadcast */
-  uint64_t bytes;           /* when packed */
+  uint64_t span[AXES + 1]; /* span[k]: bytes from the first to behind the last of axes k and on */
+  uint64_t dense[AXES];    /* bytes from one index to the next when packed; 0: broadcast */
+  uint64_t bytes;          /* when packed */
+  uint64_t use_bytes;      /* of them, those that one element of in_use is for */
   atomic_ullong *read, *written; /* a bit per byte of the packed tensor */
   attune_cpu_tensor count;
 } entry;
@@ -35,9 +36,13 @@ struct attune__gmem {
 /* ---- making ------------------------------------------------------------------------------------
  */
 
+static int is_dense(const attune__tensor *t) {
+  return t->stride[AXES - 1] == 1 || t->extent[AXES - 1] <= 1;
+}
+
 static void sort_axes(entry *x) {
   const attune__tensor *t = &x->tensor;
-  for (int a = 0; a < AXES - 1; a++) {
+  for (int a = 0; a < AXES - is_dense(t); a++) {
     if (t->extent[a] <= 1 || t->stride[a] == 0) continue;
     int k = x->axes++;
     for (; k > 0 && t->stride[x->axis[k - 1]] < t->stride[a]; k--) x->axis[k] = x->axis[k - 1];
@@ -47,13 +52,14 @@ static void sort_axes(entry *x) {
 
 static void measure(entry *x) {
   const attune__tensor *t = &x->tensor;
-  x->row_bytes = (uint64_t)t->extent[AXES - 1] * t->element_bytes;
+  x->row_bytes = (is_dense(t) ? (uint64_t)t->extent[AXES - 1] : 1) * t->element_bytes;
   x->span[x->axes] = x->row_bytes;
   for (int k = x->axes; k-- > 0;)
     x->span[k] = x->span[k + 1] + (uint64_t)(t->extent[x->axis[k]] - 1) *
                                       (uint64_t)t->stride[x->axis[k]] * t->element_bytes;
-  x->bytes = x->row_bytes;
-  for (int a = AXES - 1; a-- > 0;) {
+  x->bytes = t->element_bytes;
+  for (int a = AXES; a-- > 0;) {
+    if (a == 1) x->use_bytes = x->bytes;
     if (t->extent[a] > 1 && t->stride[a] == 0) continue;
     x->dense[a] = x->bytes;
     x->bytes *= (uint64_t)t->extent[a];
@@ -117,7 +123,7 @@ uint64_t attune__gmem_pointer(const attune__gmem *g, uint32_t t) {
  * gets the row's offset, *dense its place in the packed tensor. 0: no row does. */
 static int locate(const entry *x, int k, uint64_t offset, uint32_t bytes, uint64_t *start,
                   uint64_t *dense) {
-  if (k == x->axes || k == AXES - 1) return offset < x->row_bytes && bytes <= x->row_bytes - offset;
+  if (k == x->axes || k == AXES) return offset < x->row_bytes && bytes <= x->row_bytes - offset;
   int a = x->axis[k];
   uint64_t stride = (uint64_t)x->tensor.stride[a] * x->tensor.element_bytes;
   uint64_t index = offset / stride, last = (uint64_t)x->tensor.extent[a] - 1;
@@ -137,13 +143,13 @@ static int locate(const entry *x, int k, uint64_t offset, uint32_t bytes, uint64
 /* "o[1, 65, 0, 12]" of a byte of the packed tensor. */
 static const char *element_name(const entry *x, uint64_t dense, char out[128]) {
   uint64_t index[AXES];
-  for (int a = 0; a < AXES - 1; a++) {
+  for (int a = 0; a < AXES; a++) {
     index[a] = x->dense[a] ? dense / x->dense[a] : 0;
     dense -= index[a] * x->dense[a];
   }
   snprintf(out, 128, "%s[%llu, %llu, %llu, %llu]", x->tensor.name, (unsigned long long)index[0],
            (unsigned long long)index[1], (unsigned long long)index[2],
-           (unsigned long long)(dense / x->tensor.element_bytes));
+           (unsigned long long)index[3]);
   return out;
 }
 
@@ -152,11 +158,11 @@ _Noreturn static void out_of_bounds(attune__warp *w, int lane, const entry *x, u
   const attune__tensor *t = &x->tensor;
   attune__fault(w, lane,
                 "%s: %u bytes at byte %lld of %s are no elements of it: its shape is [%lld, %lld, "
-                "%lld, %lld], its strides [%lld, %lld, %lld] elements of %u bytes",
+                "%lld, %lld], its strides [%lld, %lld, %lld, %lld] elements of %u bytes",
                 what, bytes, (long long)(address - x->tagged), t->name, (long long)t->extent[0],
                 (long long)t->extent[1], (long long)t->extent[2], (long long)t->extent[3],
                 (long long)t->stride[0], (long long)t->stride[1], (long long)t->stride[2],
-                t->element_bytes);
+                (long long)t->stride[3], t->element_bytes);
 }
 
 static void find_row(attune__warp *w, int lane, const entry *x, uint64_t address, uint32_t bytes,
@@ -196,12 +202,20 @@ static void note_read(attune__warp *w, int lane, const entry *x, uint64_t dense,
   w->engine->gmem.read[x->index] += bytes;
 }
 
+/* Whether the byte of the packed tensor is of a row in use. */
+static int in_use(const entry *x, uint64_t dense) {
+  return !x->tensor.in_use || x->tensor.in_use[dense / x->use_bytes];
+}
+
 static void note_write(attune__warp *w, int lane, const entry *x, uint64_t dense, uint32_t bytes,
                        const char *what) {
   char name[128];
   if (!(x->tensor.kind & ATTUNE__TENSOR_WRITE))
     attune__fault(w, lane, "%s stores to %s, which is an input", what,
                   element_name(x, dense, name));
+  if (!in_use(x, dense))
+    attune__fault(w, lane, "%s writes %s, a row that is of no sequence or behind the rows in use",
+                  what, element_name(x, dense, name));
   int once = x->tensor.kind & ATTUNE__TENSOR_ONCE;
   if (mark(x->written, dense, bytes, once) && once)
     attune__fault(w, lane, "%s writes %s, which was written before", what,
@@ -289,7 +303,8 @@ attune_status attune__gmem_finish(const attune__gmem *g, const char *kernel) {
     const entry *x = &g->entry[t];
     if (!g->checks || !(x->tensor.kind & ATTUNE__TENSOR_ALL)) continue;
     for (uint64_t at = 0; at < x->bytes; at++)
-      if (!(atomic_load_explicit(&x->written[at / 64], memory_order_relaxed) >> at % 64 & 1))
+      if (!(atomic_load_explicit(&x->written[at / 64], memory_order_relaxed) >> at % 64 & 1) &&
+          in_use(x, at))
         return attune_fail(ATTUNE_MISMATCH, "kernel %s: %s was never written", kernel,
                            element_name(x, at, name));
   }

@@ -94,14 +94,17 @@ typedef enum attune__tensor_kind {
   ATTUNE__TENSOR_OUTPUT = 2 | 4 | 8
 } attune__tensor_kind;
 
-/* A view of up to four axes. Axes with stride 0 or one element are left out of the map of bytes. */
+/* A view of up to four axes, in elements. Axes with stride 0 or one element are left out of the map
+ * of bytes. */
 typedef struct attune__tensor {
   const char *name;
   unsigned kind;
   unsigned char *base;
   uint32_t element_bytes;
-  int64_t extent[ATTUNE__TENSOR_AXES]; /* elements; the last axis is dense */
-  int64_t stride[ATTUNE__TENSOR_AXES]; /* elements; the last is 1 */
+  int64_t extent[ATTUNE__TENSOR_AXES];
+  int64_t stride[ATTUNE__TENSOR_AXES];
+  const unsigned char *in_use; /* of an output, by index on the first two axes together: 0 where it
+                                  is of no sequence and must not be written; NULL: all are */
 } attune__tensor;
 
 typedef struct attune__gmem attune__gmem; /* the tensors of a launch, with maps of touched bytes */
@@ -125,8 +128,8 @@ uint64_t attune__gmem_pointer(const attune__gmem *g, uint32_t t);
 /* Adds a thread's counts, under a lock; writes the sums to counters. */
 void attune__gmem_add(attune__gmem *g, const attune__gmem_thread *thread);
 void attune__gmem_counters(const attune__gmem *g, attune_cpu_counters *out);
-/* After the last block: ATTUNE_MISMATCH when an output has a byte that was never written; kernel:
- * for the message. */
+/* After the last block: ATTUNE_MISMATCH when an output has a byte in use that was never written;
+ * kernel: for the message. */
 attune_status attune__gmem_finish(const attune__gmem *g, const char *kernel);
 
 /* One lane's access: checks it, marks and counts its bytes (not its sectors), and returns where
