@@ -31,6 +31,9 @@ static attune_status plan_part(const attune_request *request, int part, attune_k
     status = attune__kernel_make(&wish.variant, &best->tile, &request->pins, kernel);
     out->time += best->cost.total;
     out->budget = attune__plan_budget(&plan.request);
+    if (!out->row.fallback[0] &&
+        !attune__plan_fallback(&plan, out->row.fallback, sizeof out->row.fallback))
+      out->row.fallback[0] = 0;
     memcpy(out->kernel[part], kernel->name, sizeof out->kernel[part]);
   }
   attune__plan_free(&plan);

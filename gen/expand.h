@@ -10,7 +10,8 @@ typedef struct attune_job_row {
   attune_class cls;
   attune_corner corner;
   int kernel_count;
-  int kernel[ATTUNE_MAX_PARTS]; /* indices into kernels */
+  int kernel[ATTUNE_MAX_PARTS];     /* indices into kernels */
+  char fallback[ATTUNE_REASON_MAX]; /* why a slower family serves it; "": it is none */
 } attune_job_row;
 
 typedef struct attune_job {

@@ -121,7 +121,17 @@ static attune_status choose(attune_jit *jit, const attune_plan *plan, const attu
   return ATTUNE_OK;
 }
 
-static attune_status make_part(attune_jit *jit, const attune_request *request, int part,
+/* No silent fallback: said at the first part that a slower family does. */
+static void say_fallback(const attune_jit *jit, const attune_plan *plan, int *said) {
+  char name[ATTUNE_NAME_MAX], reason[ATTUNE_REASON_MAX];
+  if (*said || !attune__plan_fallback(plan, reason, sizeof reason)) return;
+  attune__variant_name(&plan->request.variant, 1, name);
+  say(jit, ATTUNE_LEVEL_WARN, "%s is served by family %s, a slower one: %s", name,
+      attune__family_name(plan->candidates[0].tile.family), reason);
+  *said = 1;
+}
+
+static attune_status make_part(attune_jit *jit, const attune_request *request, int part, int *said,
                                blob *out) {
   attune_plan_request wish = {.variant = request->variant,
                               .shape = attune__plan_shape(ATTUNE_CLASS_ANY)};
@@ -129,6 +139,7 @@ static attune_status make_part(attune_jit *jit, const attune_request *request, i
   attune_plan plan;
   attune_status status = attune__plan_make(&wish, &plan);
   if (!status) status = choose(jit, &plan, &request->pins, out);
+  if (!status) say_fallback(jit, &plan, said);
   attune__plan_free(&plan);
   return status;
 }
@@ -164,8 +175,9 @@ static attune_status make_program(attune_jit *jit, const attune_request *request
   if (!part) return attune_fail(ATTUNE_NO_MEMORY, "a program of %d kernels", parts);
   *result = (attune_miss_result){.count = parts, .free_entries = free_entries, .owner = part};
   attune_status status = ATTUNE_OK;
+  int said = 0;
   for (int i = 0; i < parts && !status; i++) {
-    status = make_part(jit, request, i, &part[i]);
+    status = make_part(jit, request, i, &said, &part[i]);
     result->entries[i] = part[i].bytes, result->entry_bytes[i] = part[i].size;
   }
   if (!status) return ATTUNE_OK;

@@ -36,15 +36,13 @@ void attune__add_constant(attune_kernel *kernel, const char *name, int64_t value
 
 attune_status attune__kernel_make(const attune_variant *variant, const attune_tile *tile,
                                   const attune_pinset *pins, attune_kernel *out) {
+  char reason[ATTUNE_REASON_MAX];
   attune_status status = attune__generated(variant);
   if (status == ATTUNE_OK) status = check_pins(variant, pins);
   if (status != ATTUNE_OK) return status;
+  if (!attune__family_serves(variant, tile->family, reason, sizeof reason))
+    return attune_fail(ATTUNE_UNSUPPORTED, "%s", reason);
   const attune_model *model = attune__model(variant->op, variant->part, tile->family);
-  if (!model) {
-    return attune_fail(ATTUNE_UNSUPPORTED, "family %d: no kernels of %s yet", tile->family,
-                       attune__op_name(variant->op));
-  }
-  char reason[160];
   if (!model->legal(variant, tile, reason, sizeof reason))
     return attune_fail(ATTUNE_INVALID, "tile: %s", reason);
 

@@ -5,6 +5,7 @@
 
 #include "board.h"
 #include "kernel.h"
+#include "rules.h"
 
 /* A shape for costs and byte counts; window_left/right -1: unbounded; corner for masks. */
 typedef struct attune_shape {
@@ -55,7 +56,8 @@ typedef struct attune_model {
   /* Writes candidate tiles in no particular order; returns how many (<= max,
    * ATTUNE_MAX_CANDIDATES). */
   int (*candidates)(const attune_variant *v, attune_tile *out, int max);
-  /* 1 when the tile is legal whatever the budget; else 0 and the reason. */
+  /* 1 when the tile is legal for a variant that the family serves (rules.h), whatever the budget;
+   * else 0 and the reason. */
   int (*legal)(const attune_variant *v, const attune_tile *t, char *reason, size_t size);
   void (*ledger)(const attune_variant *v, const attune_tile *t, attune_ledger *out);
   void (*constants)(attune_kernel *kernel); /* template constants beyond the tile's own */
@@ -69,9 +71,6 @@ typedef struct attune_model {
 
 /* The model, NULL when none makes that kernel. family 0: the first family that does. */
 const attune_model *attune__model(int op, int part, int family);
-/* Why a variant has no kernels yet, or ATTUNE_OK: the one rule set that spec, support query and JIT
- * share. The message names field and value: "softcap: not generated yet". */
-attune_status attune__generated(const attune_variant *variant);
 /* FLOPs of the op on a shape by the field's convention: 2 per multiply-add, 4 * pairs * d for
  * forward; pairs are those the mask keeps. */
 double attune__flops(const attune_variant *variant, const attune_shape *shape);

@@ -44,7 +44,7 @@ static int registers(const attune_variant *v, const attune_tile *t) {
 }
 
 static int legal(const attune_variant *v, const attune_tile *t, char *reason, size_t size) {
-  if (!attune__mma_legal(v, t, reason, size)) return 0;
+  if (!attune__mma_legal(t, reason, size)) return 0;
   if (registers(v, t) <= MMA_MAX_REGISTERS) return 1;
   snprintf(reason, size, "registers: needs about %d, a thread has %d", registers(v, t),
            MMA_MAX_REGISTERS);

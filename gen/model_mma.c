@@ -13,22 +13,6 @@ int attune__mma_padded(int head_dim) {
   return (head_dim + MMA_STEP - 1) / MMA_STEP * MMA_STEP;
 }
 
-/* Whether the family has kernels of a variant, whatever the tile. */
-static int serves(const attune_variant *v, char *reason, size_t size) {
-  if (attune__dtype_bytes(v->dtype_q) != 2)
-    return snprintf(reason, size, "dtype %s: family mma has fp16 and bf16",
-                    attune__dtype_name(v->dtype_q)),
-           0;
-  if (v->dtype_q == ATTUNE_DTYPE_BF16 && attune__arch_cc(v->arch) < 80)
-    return snprintf(reason, size, "dtype bf16: family mma has it from sm_80 on; fma has it here"),
-           0;
-  if (v->align != ATTUNE_ALIGN_16B)
-    return snprintf(reason, size,
-                    "align elem: family mma copies 16 bytes at a time; fma loads elements"),
-           0;
-  return 1;
-}
-
 static int legal_blocks(const attune_tile *t, char *reason, size_t size) {
   int least = MMA_STEP * t->warps;
   if (t->warps != 2 && t->warps != 4 && t->warps != 8)
@@ -42,8 +26,8 @@ static int legal_blocks(const attune_tile *t, char *reason, size_t size) {
   return 1;
 }
 
-int attune__mma_legal(const attune_variant *v, const attune_tile *t, char *reason, size_t size) {
-  if (!serves(v, reason, size) || !legal_blocks(t, reason, size)) return 0;
+int attune__mma_legal(const attune_tile *t, char *reason, size_t size) {
+  if (!legal_blocks(t, reason, size)) return 0;
   if (t->block_k)
     return snprintf(reason, size, "block_k %d: family mma does not split head_dim", t->block_k), 0;
   if (t->share_kv) return snprintf(reason, size, "share_kv %d: family mma has 0", t->share_kv), 0;
@@ -56,14 +40,13 @@ int attune__mma_candidates(const attune_variant *v, attune_tile *out, int max) {
   static const int rows[] = {32, 64, 128}, keys[] = {16, 32, 64, 128}, warps[] = {2, 4, 8};
   int stages = attune__arch_cc(v->arch) >= 80 ? 3 : 1, count = 0;
   char ignored[160];
-  if (!serves(v, ignored, sizeof ignored)) return 0;
   for (int i = 0; i < 3 * 4 * 3 * stages && count < max; i++) {
     attune_tile *tile = &out[count];
     memset(tile, 0, sizeof *tile);
     tile->family = ATTUNE_FAMILY_MMA, tile->stages = (uint8_t)(1 + i / 36);
     tile->block_m = (uint16_t)rows[i % 3], tile->block_n = (uint16_t)keys[i / 3 % 4];
     tile->warps = (uint8_t)warps[i / 12 % 3];
-    count += attune__mma_legal(v, tile, ignored, sizeof ignored);
+    count += attune__mma_legal(tile, ignored, sizeof ignored);
   }
   return count;
 }

@@ -21,10 +21,10 @@ int attune__mma_bands(const attune_tile *t);
 /* Elements of a row in shared memory. */
 int attune__mma_padded(int head_dim);
 /* block_m {32, 64, 128}, block_n {16, 32, 64, 128}, warps {2, 4, 8}, stages 1 to 3 (1 on sm_75,
- * where nothing is copied beside the threads), where the variant has such kernels at all. */
+ * where nothing is copied beside the threads). */
 int attune__mma_candidates(const attune_variant *v, attune_tile *out, int max);
-/* Dtype, arch, alignment, tile fields; else the reason. */
-int attune__mma_legal(const attune_variant *v, const attune_tile *t, char *reason, size_t size);
+/* The tile's fields; else the reason. */
+int attune__mma_legal(const attune_tile *t, char *reason, size_t size);
 /* Rows x head_dim elements. */
 void attune__mma_add_tile(attune_ledger *ledger, const char *name, int rows, int head_dim,
                           const char *note);

@@ -78,8 +78,14 @@ static int by_order(const void *left, const void *right) {
 
 static attune_status add_family(attune_plan *plan, int family) {
   const attune_plan_request *request = &plan->request;
+  if (request->family && request->family != family) return ATTUNE_OK;
+  attune_refusal *refusal = &plan->refused[plan->refused_count];
+  refusal->family = family;
+  if (!attune__family_serves(&request->variant, family, refusal->reason, sizeof refusal->reason)) {
+    plan->refused_count++;
+    return ATTUNE_OK;
+  }
   const attune_model *model = attune__model(request->variant.op, request->variant.part, family);
-  if (!model || (request->family && request->family != family)) return ATTUNE_OK;
   attune_tile tiles[ATTUNE_MAX_CANDIDATES];
   int count = model->candidates(&request->variant, tiles, ATTUNE_MAX_CANDIDATES);
   size_t all = (size_t)plan->count + (size_t)count;
@@ -111,6 +117,41 @@ attune_status attune__plan_make(const attune_plan_request *request, attune_plan 
   }
   if (out->count) qsort(out->candidates, (size_t)out->count, sizeof *out->candidates, by_order);
   return out->legal_count ? ATTUNE_OK : attune__plan_no_fit(out);
+}
+
+/* The tile of a family that is over the budget by least, or the first; NULL when one is legal. */
+static const attune_candidate *nearest_tile(const attune_plan *plan, int family) {
+  const attune_candidate *best = NULL;
+  for (int i = 0; i < plan->count; i++) {
+    const attune_candidate *c = &plan->candidates[i];
+    if (c->tile.family != family) continue;
+    if (c->legal) return NULL;
+    if (!best || c->ledger.bytes < best->ledger.bytes) best = c;
+  }
+  return best;
+}
+
+static int falls_back_from(const attune_plan *plan, int family, char *reason, size_t size) {
+  for (int i = 0; i < plan->refused_count; i++) {
+    if (plan->refused[i].family != family) continue;
+    snprintf(reason, size, "%s", plan->refused[i].reason);
+    return !attune__family_is_apart(&plan->request.variant, family);
+  }
+  const attune_candidate *c = nearest_tile(plan, family);
+  if (!c) return 0;
+  snprintf(reason, size, "family %s has no tile that fits: %s: %s", attune__family_name(family),
+           c->name, c->reason);
+  return 1;
+}
+
+int attune__plan_fallback(const attune_plan *plan, char *reason, size_t size) {
+  if (!plan->legal_count || plan->request.family || plan->request.pins.fixed) return 0;
+  int chosen = plan->candidates[0].tile.family;
+#define X(name, id, text, doc)                                                                     \
+  if (id > chosen && falls_back_from(plan, id, reason, size)) return 1;
+  ATTUNE_FAMILIES(X)
+#undef X
+  return 0;
 }
 
 void attune__plan_free(attune_plan *plan) {

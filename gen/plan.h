@@ -32,8 +32,21 @@ typedef struct attune_plan_request {
   attune_shape shape; /* the order is for this shape; see attune__plan_shape */
 } attune_plan_request;
 
+/* A family that the request allows and that has no kernels of the variant (rules.h). */
+typedef struct attune_refusal {
+  int family;
+  char reason[ATTUNE_REASON_MAX];
+} attune_refusal;
+enum {
+#define X(name, id, text, doc) +1
+  ATTUNE_FAMILY_COUNT = 0 ATTUNE_FAMILIES(X)
+#undef X
+};
+
 typedef struct attune_plan {
   attune_plan_request request;
+  attune_refusal refused[ATTUNE_FAMILY_COUNT];
+  int refused_count;
   attune_candidate *candidates; /* legal ones first, best first; then the others by name */
   int count, legal_count;
 } attune_plan;
@@ -42,6 +55,10 @@ typedef struct attune_plan {
  * and the nearest budget or spec that works. The plan is filled in that case too. */
 attune_status attune__plan_make(const attune_plan_request *request, attune_plan *out);
 void attune__plan_free(attune_plan *plan);
+/* 1 when the first choice is a fallback: a faster family that is made for such problems refuses, or
+ * has no tile that fits. `reason` then says why. A spec that names the family or the tile has
+ * chosen itself. */
+int attune__plan_fallback(const attune_plan *plan, char *reason, size_t size);
 /* Bytes that the request's tiles may use: the budget, at most what the board offers. */
 uint32_t attune__plan_budget(const attune_plan_request *request);
 /* The error of a plan without a legal candidate; returns ATTUNE_NO_FIT. */

@@ -69,22 +69,10 @@ static void say_budget(const attune_plan *plan, const attune_candidate *c, attun
   if (plan->request.pins.fixed) attune__text_puts(text, ", or fewer tile pins");
 }
 
-/* The family that was asked for has no tiles at all for this variant. */
-static void say_family(const attune_plan *plan, attune__text *text) {
-  const attune_variant *v = &plan->request.variant;
-  const attune_model *model = attune__model(v->op, v->part, plan->request.family);
-  attune_tile any = {.family = (uint8_t)plan->request.family};
-  char reason[160] = "";
-  if (model) model->legal(v, &any, reason, sizeof reason);
-  attune__text_printf(text, "family %s makes no such kernel (%s); name no family",
-                      attune__family_name(plan->request.family),
-                      model ? reason : attune__op_name(v->op));
-}
-
 /* Without a tile that fails by the budget alone, the wish itself is impossible. */
 static void say_pins(const attune_plan *plan, attune__text *text) {
-  if (!plan->count) {
-    say_family(plan, text);
+  if (!plan->count) { /* the family that was asked for has no kernels of the variant */
+    attune__text_printf(text, "%s", plan->refused_count ? plan->refused[0].reason : "no family");
     return;
   }
   const char *reason = NULL;

@@ -96,15 +96,11 @@ static attune_problem make_problem(const combination *row) {
   return p;
 }
 
-/* The field that a "not generated yet" speaks of: the message begins with it, or with a feature. */
+/* The field that a refusal speaks of: the message begins with it. */
 static int field_named(const char *message) {
   for (int field = 0; field < FIELDS; field++) {
     const char *key = attune__field_key[field];
     if (!strncmp(message, key, strlen(key))) return field;
-  }
-  for (int bit = 0; bit < 32; bit++) {
-    const char *name = attune__feature_name(bit);
-    if (name && !strncmp(message, name, strlen(name))) return FIELD_FEATURES;
   }
   return FIELD_OP;
 }

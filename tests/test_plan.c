@@ -432,9 +432,8 @@ START_TEST(a_family_is_taken_at_its_word) {
   r.variant.align = ATTUNE_ALIGN_ELEM;
   ck_assert_int_eq(attune__plan_make(&r, &plan), ATTUNE_NO_FIT);
   ck_assert_str_eq(attune_error(),
-                   "no tile of attn_fwd_sm80_bf16_d64_causal_elem fits: family mma makes no such "
-                   "kernel (align elem: family mma copies 16 bytes at a time; fma loads elements); "
-                   "name no family");
+                   "no tile of attn_fwd_sm80_bf16_d64_causal_elem fits: align elem with family "
+                   "mma: rows are copied 16 bytes at a time; family fma loads elements");
   attune__plan_free(&plan);
 }
 END_TEST
@@ -463,10 +462,10 @@ START_TEST(tiles_of_family_mma_have_rules) {
   check_tile_refused(v, other, "tile: stages 5: family mma has 1 to 4");
   other = t, other.share_kv = 1;
   check_tile_refused(v, other, "tile: share_kv 1: family mma has 0");
-  v.arch = attune__arch_parse("sm_75"), v.dtype_q = v.dtype_kv = v.dtype_out = ATTUNE_DTYPE_BF16;
-  check_tile_refused(v, t, "tile: dtype bf16: family mma has it from sm_80 on; fma has it here");
   v.dtype_q = v.dtype_kv = v.dtype_out = ATTUNE_DTYPE_FP32;
-  check_tile_refused(v, t, "tile: dtype fp32: family mma has fp16 and bf16");
+  ck_assert_int_eq(attune__kernel_make(&v, &t, NULL, &kernel), ATTUNE_UNSUPPORTED);
+  ck_assert_str_eq(attune_error(), "dtype fp32 with family mma: tensor cores multiply fp16 and "
+                                   "bf16; family fma has fp32");
 }
 END_TEST
 
@@ -487,12 +486,13 @@ START_TEST(what_has_no_kernels_is_refused_by_name) {
   check_refused(v, ATTUNE_UNSUPPORTED,
                 "head_dim_v 264: not generated yet; multiples of 8 from 8 to 256 are");
   v = forward(64), v.features = ATTUNE_FEATURE_SOFTCAP;
-  check_refused(v, ATTUNE_UNSUPPORTED, "softcap: not generated yet");
+  check_refused(v, ATTUNE_UNSUPPORTED, "features softcap with op attn_fwd: not generated yet");
   v = forward(64), v.group = 4;
-  check_refused(v, ATTUNE_UNSUPPORTED, "group 4: not generated yet; group 1 is");
+  check_refused(v, ATTUNE_UNSUPPORTED,
+                "group 4: not generated yet; group 1 is, and serves any grouping of heads");
   v = forward(64), v.dtype_out = ATTUNE_DTYPE_BF16;
   check_refused(v, ATTUNE_UNSUPPORTED,
-                "dtype q fp32, kv fp32, out bf16: not generated yet; one dtype for all three is");
+                "dtype q fp32, kv fp32, out bf16: not generated yet; O of Q's dtype is");
   v = variant(ATTUNE_OP_ATTN_STANDARD, "sm_80", ATTUNE_DTYPE_FP16, 64, 64, 1);
   check_refused(v, ATTUNE_UNSUPPORTED,
                 "dtype fp16 with op attn_standard: not generated yet; fp32 is");

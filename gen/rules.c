@@ -1,0 +1,289 @@
+/* rules.c - the table of what combines with what, and the questions that it answers.
+ *
+ * A rule limits one field of the variants of an op, of a family, or of both; a variant that no rule
+ * is against has kernels. A new feature, family or op is a row here; rows that say "not generated
+ * yet" go when it is. */
+#include "rules.h"
+
+#include "model.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- what a rule asks: one line each ------------------------------------------------------- */
+
+#define TEXT_OF(number) #number
+#define TEXT(number)    TEXT_OF(number)
+#define DIM_STEP        8
+#define MAX_DIM         256
+
+static int has_board(const attune_variant *v) {
+  return attune__board(v->arch) != NULL;
+}
+static int is_fp32(const attune_variant *v) {
+  return v->dtype_q == ATTUNE_DTYPE_FP32;
+}
+static int is_16_bit(const attune_variant *v) {
+  return attune__dtype_bytes(v->dtype_q) == 2;
+}
+static int bf16_has_tensor_cores(const attune_variant *v) {
+  return v->dtype_q != ATTUNE_DTYPE_BF16 || attune__arch_cc(v->arch) >= 80;
+}
+static int kv_like_q(const attune_variant *v) {
+  return v->dtype_kv == v->dtype_q;
+}
+static int out_like_q(const attune_variant *v) {
+  return v->dtype_out == v->dtype_q;
+}
+static int is_dim(int dim) {
+  return dim > 0 && dim <= MAX_DIM && dim % DIM_STEP == 0;
+}
+static int qk_is_dim(const attune_variant *v) {
+  return is_dim(v->head_dim_qk);
+}
+static int v_is_dim(const attune_variant *v) {
+  return is_dim(v->head_dim_v);
+}
+static int no_mask(const attune_variant *v) {
+  return v->mask == ATTUNE_MASK_NONE;
+}
+static int is_16b(const attune_variant *v) {
+  return v->align == ATTUNE_ALIGN_16B;
+}
+static int no_group(const attune_variant *v) {
+  return v->group == 1;
+}
+static int one_feature(const attune_variant *v) {
+  return v->features && !(v->features & (v->features - 1));
+}
+
+/* What attn_demo is made of, and what the other ops have. */
+enum {
+  DEMO_FEATURES = ATTUNE_FEATURE_NORESCALE | ATTUNE_FEATURE_NOMAX | ATTUNE_FEATURE_FA1,
+  FEATURES = ATTUNE_FEATURE_SOFTCAP | ATTUNE_FEATURE_ALIBI | ATTUNE_FEATURE_BIAS |
+             ATTUNE_FEATURE_SINK | ATTUNE_FEATURE_BITMASK | ATTUNE_FEATURE_VARLEN |
+             ATTUNE_FEATURE_PAGED
+};
+
+/* The features that a family has kernels for: a column of axes.def. */
+static uint32_t features_of(int family) {
+  uint32_t bits = 0;
+#define X(name, bit, text, families) bits |= (uint32_t)((families) >> (family - 1) & 1) << (bit);
+  ATTUNE_FEATURES(X)
+#undef X
+  return bits;
+}
+
+static int demo_alone(const attune_variant *v) {
+  return !(v->features & FEATURES);
+}
+static int no_demo(const attune_variant *v) {
+  return !(v->features & DEMO_FEATURES);
+}
+static int no_features(const attune_variant *v) {
+  return v->features == 0;
+}
+static int fma_has_features(const attune_variant *v) {
+  return !(v->features & ~features_of(ATTUNE_FAMILY_FMA));
+}
+static int mma_has_features(const attune_variant *v) {
+  return !(v->features & ~features_of(ATTUNE_FAMILY_MMA));
+}
+static int known_features(const attune_variant *v) {
+  return fma_has_features(v) || mma_has_features(v);
+}
+
+/* ---- the table ----------------------------------------------------------------------------- */
+
+typedef enum field { ARCH, DTYPE, DIM_QK, DIM_V, MASK, ALIGN, GROUP, FEATURE } field;
+
+typedef struct rule {
+  int op, family; /* whose variants; 0: all of them */
+  field field;
+  int (*fits)(const attune_variant *v);
+  const char *reason; /* "why; what works" */
+  int apart;          /* what the family is not made for: no other one stands in for it */
+} rule;
+
+#define OP(name)     ATTUNE_OP_##name
+#define FAMILY(name) ATTUNE_FAMILY_##name
+#define DIMS                                                                                       \
+  "not generated yet; multiples of " TEXT(DIM_STEP) " from " TEXT(DIM_STEP) " to " TEXT(           \
+      MAX_DIM) " are"
+
+static const rule rules[] = {
+    /* every op */
+    {0, 0, ARCH, has_board, "not generated yet", 0},
+    {0, 0, DTYPE, kv_like_q, "not generated yet; K and V of Q's dtype are", 0},
+    {0, 0, DTYPE, out_like_q, "not generated yet; O of Q's dtype is", 0},
+    {0, 0, DIM_QK, qk_is_dim, DIMS, 0},
+    {0, 0, DIM_V, v_is_dim, DIMS, 0},
+    {0, 0, GROUP, no_group, "not generated yet; group 1 is, and serves any grouping of heads", 0},
+
+    {OP(ATTN_FWD), 0, FEATURE, no_demo, "op attn_demo is wrong on purpose, and has it", 0},
+    {OP(ATTN_FWD), 0, FEATURE, known_features, "not generated yet", 0},
+
+    {OP(ATTN_STANDARD), 0, FEATURE, no_demo, "op attn_demo is wrong on purpose, and has it", 0},
+    {OP(ATTN_STANDARD), 0, FEATURE, no_features,
+     "the baseline is plain attention; op attn_fwd has features", 0},
+    {OP(ATTN_STANDARD), 0, DTYPE, is_fp32, "not generated yet; fp32 is", 0},
+
+    {OP(ATTN_DEMO), 0, FEATURE, demo_alone, "it has one of norescale, nomax and fa1 alone", 0},
+    {OP(ATTN_DEMO), 0, FEATURE, one_feature, "it has exactly one: norescale, nomax or fa1", 0},
+    {OP(ATTN_DEMO), 0, DTYPE, is_fp32, "not generated yet; fp32 is", 0},
+    {OP(ATTN_DEMO), 0, MASK, no_mask, "not generated yet; mask none is", 0},
+
+    /* families */
+    {OP(ATTN_FWD), FAMILY(FMA), FEATURE, fma_has_features, "not generated yet", 0},
+
+    {0, FAMILY(MMA), DTYPE, is_16_bit, "tensor cores multiply fp16 and bf16; family fma has fp32",
+     1},
+    {0, FAMILY(MMA), DTYPE, bf16_has_tensor_cores,
+     "tensor cores have it from sm_80 on; family fma has it here", 0},
+    {0, FAMILY(MMA), ALIGN, is_16b, "rows are copied 16 bytes at a time; family fma loads elements",
+     0},
+    {OP(ATTN_FWD), FAMILY(MMA), FEATURE, mma_has_features, "not generated yet", 0},
+};
+enum { RULES = sizeof rules / sizeof *rules };
+
+/* The first rule of the op (family 0), or of the family, that is against the variant. */
+static const rule *broken(const attune_variant *v, int family) {
+  for (int i = 0; i < RULES; i++) {
+    const rule *r = &rules[i];
+    if ((r->op && r->op != v->op) || r->family != family) continue;
+    if (!r->fits(v)) return r;
+  }
+  return NULL;
+}
+
+/* ---- what is said -------------------------------------------------------------------------- */
+
+/* The features of a variant that the rule is against: those without which it would not be. */
+static uint32_t features_against(const rule *r, const attune_variant *v) {
+  uint32_t found = 0;
+  for (uint32_t left = v->features; left; left &= left - 1) {
+    attune_variant with = *v;
+    with.features = left & (0 - left);
+    if (!r->fits(&with)) found |= with.features;
+  }
+  return found ? found : v->features;
+}
+
+static void print_features(const rule *r, const attune_variant *v, attune__text *out) {
+  uint32_t bits = features_against(r, v);
+  attune__text_puts(out, bits ? "features" : "features none");
+  for (int bit = 0, first = 1; bit < 32; bit++) {
+    if (!(bits >> bit & 1)) continue;
+    attune__text_printf(out, "%s %s", first ? "" : ",", attune__feature_name(bit));
+    first = 0;
+  }
+}
+
+static void print_dtype(const attune_variant *v, attune__text *out) {
+  const char *q = attune__dtype_name(v->dtype_q);
+  if (v->dtype_kv == v->dtype_q && v->dtype_out == v->dtype_q)
+    attune__text_printf(out, "dtype %s", q);
+  else
+    attune__text_printf(out, "dtype q %s, kv %s, out %s", q, attune__dtype_name(v->dtype_kv),
+                        attune__dtype_name(v->dtype_out));
+}
+
+/* Field and value, as a spec has them. */
+static void print_subject(const rule *r, const attune_variant *v, attune__text *out) {
+  char arch[ATTUNE_ARCH_MAX];
+  attune__arch_print(v->arch, 1, arch);
+  switch (r->field) {
+    case ARCH:
+      attune__text_printf(out, "arch %s", arch);
+      break;
+    case DTYPE:
+      print_dtype(v, out);
+      break;
+    case DIM_QK:
+      attune__text_printf(out, "head_dim_qk %d", v->head_dim_qk);
+      break;
+    case DIM_V:
+      attune__text_printf(out, "head_dim_v %d", v->head_dim_v);
+      break;
+    case MASK:
+      attune__text_printf(out, "mask %s", attune__mask_name(v->mask));
+      break;
+    case ALIGN:
+      attune__text_printf(out, "align %s", attune__align_name(v->align));
+      break;
+    case GROUP:
+      attune__text_printf(out, "group %d", v->group);
+      break;
+    case FEATURE:
+      print_features(r, v, out);
+      break;
+  }
+  if (r->op) attune__text_printf(out, " with op %s", attune__op_name(r->op));
+  if (r->family) attune__text_printf(out, " with family %s", attune__family_name(r->family));
+}
+
+static void print_archs(attune__text *out) {
+  attune__text_puts(out, "; ");
+  for (int i = 0; i < ATTUNE_BOARDS; i++)
+    attune__text_printf(out, "%s%s",
+                        i == 0                  ? ""
+                        : i + 1 < ATTUNE_BOARDS ? ", "
+                                                : " and ",
+                        attune__boards[i].arch_name);
+  attune__text_puts(out, " are");
+}
+
+static void say(const rule *r, const attune_variant *v, char *reason, size_t size) {
+  attune__text text = {0};
+  print_subject(r, v, &text);
+  attune__text_printf(&text, ": %s", r->reason);
+  if (r->field == ARCH) print_archs(&text);
+  snprintf(reason, size, "%s", text.failed ? "no memory for a reason" : text.data);
+  attune__text_free(&text);
+}
+
+/* ---- the questions ------------------------------------------------------------------------- */
+
+int attune__family_serves(const attune_variant *v, int family, char *reason, size_t size) {
+  const rule *r = broken(v, 0);
+  if (!r && !attune__model(v->op, v->part, family)) {
+    snprintf(reason, size, "family %s with op %s: it has no such kernel; leave family out",
+             attune__family_name(family) ? attune__family_name(family) : "?",
+             attune__op_name(v->op));
+    return 0;
+  }
+  if (!r) r = broken(v, family);
+  if (r) say(r, v, reason, size);
+  return !r;
+}
+
+int attune__family_is_apart(const attune_variant *v, int family) {
+  const rule *r = attune__model(v->op, v->part, family) ? broken(v, family) : NULL;
+  return r ? r->apart : !attune__model(v->op, v->part, family);
+}
+
+static attune_status check_values(const attune_variant *v) {
+  if (!attune__op_name(v->op) || v->part >= attune__op_parts(v->op))
+    return attune_fail(ATTUNE_INVALID, "op %d, part %d: there is no such op", v->op, v->part);
+  if (!attune__dtype_name(v->dtype_q) || !attune__dtype_name(v->dtype_kv) ||
+      !attune__dtype_name(v->dtype_out) || !attune__mask_name(v->mask) ||
+      !attune__align_name(v->align))
+    return attune_fail(ATTUNE_INVALID, "a dtype, the mask or the alignment is unset");
+  for (int bit = 0; bit < 32; bit++)
+    if (v->features >> bit & 1 && !attune__feature_name(bit))
+      return attune_fail(ATTUNE_INVALID, "features: there is no feature of bit %d", bit);
+  return ATTUNE_OK;
+}
+
+/* What the slowest family says, which does most, where none serves. */
+attune_status attune__generated(const attune_variant *v) {
+  attune_status status = check_values(v);
+  char reason[ATTUNE_REASON_MAX], other[ATTUNE_REASON_MAX];
+  if (status != ATTUNE_OK) return status;
+  if (attune__family_serves(v, FAMILY(FMA), reason, sizeof reason)) return ATTUNE_OK;
+#define X(name, id, text, doc)                                                                     \
+  if (attune__family_serves(v, id, other, sizeof other)) return ATTUNE_OK;
+  ATTUNE_FAMILIES(X)
+#undef X
+  return attune_fail(ATTUNE_UNSUPPORTED, "%s", reason);
+}
