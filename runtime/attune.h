@@ -3,9 +3,10 @@
  * What a deployed program links is this header and libattune. It needs no Lua, YAML, NVRTC or CUDA
  * toolkit; the CUDA driver is found at run time, and without one everything but launching works.
  *
- *   level 1   attune_open, attune_open_set, attune_launch_problem, attune_close
- *   level 2   attune_find / attune_prepare once, attune_launch often: nothing but the launch
- *   level 3   attune_supports, attune_info, attune_each, attune_on_miss; attune_alloc and its like
+ *   level 1   attune_open, attune_open_set (or attune_open_memory), attune_launch_problem,
+ * attune_close level 2   attune_find / attune_prepare once, attune_launch often: nothing but the
+ * launch level 3   attune_supports, attune_info, attune_each, attune_on_miss; attune_alloc and its
+ * like
  *
  * Rules that hold for every call:
  *   - Returns a status; ATTUNE_OK is 0. attune_error() then says what was wanted, what was found
@@ -263,9 +264,16 @@ ATTUNE__INIT(attune_options)
 /* Opens a context. options may be NULL. ATTUNE_NO_DEVICE when there is no driver or device and no
  * arch was named; the message says what was looked for. */
 ATTUNE_API attune_status attune_open(const attune_options *options, attune_context **out);
-/* Adds the kernels of a set folder (attune build SPEC -o DIR). Reads the manifest; entries are read
- * at the first prepare. Rows for archs that the context cannot run are skipped. Later sets win. */
+/* Adds the kernels of a set: a folder (attune build SPEC -o DIR) or a pack (attune pack DIR -o
+ * FILE), which is mapped until the context is closed. Reads the manifest; entries are read at the
+ * first prepare. Rows for archs that the context cannot run are skipped. Later sets win. A pack is
+ * replaced by renaming a new file over it, never by writing into it. */
 ATTUNE_API attune_status attune_open_set(attune_context *context, const char *path);
+/* The same for a pack in memory, such as the array that `attune embed` writes. pack is 16-byte
+ * aligned, borrowed, and stays as it is until the context is closed. name stands for the path in
+ * messages and in attune_info; NULL: "memory". */
+ATTUNE_API attune_status attune_open_memory(attune_context *context, const void *pack, size_t bytes,
+                                            const char *name);
 /* Frees the context, its programs and loaded kernels. No launch may be in flight or under way. */
 ATTUNE_API void attune_close(attune_context *context);
 /* The arch looked up for, such as "sm_90a"; the device's name, "" without one. */
@@ -320,7 +328,7 @@ typedef struct attune_program_info {
   size_t size;             /* sizeof(attune_program_info) */
   const char *variant;     /* the row's variant, e.g. "attn_fwd_sm80_fp16_d64" */
   const char *shape_class; /* "any", ... */
-  const char *origin;      /* path of the set, or "jit" */
+  const char *origin;      /* path or name of the set, or "jit" */
   attune_corner corner;    /* the spec's default, 0 when it named none */
   int32_t prepared;        /* 1: attune_launch will launch */
   int32_t kernel_count;

@@ -1,14 +1,18 @@
 /* context.c - contexts: opening and closing, adding sets, questions about what is there.
  *
- * Input: options and set folders. Output: a context whose table knows a program per row. Lookups
+ * Input: options and sets. Output: a context whose table knows a program per row. Lookups
  * are find.c's, loading is program.c's, the device stands behind device.h. */
 #include "context.h"
+#include "pack.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MESSAGE_BYTES = 1024 };
+enum {
+  MESSAGE_BYTES = 1024,
+  PACK_MEMORY_ALIGN = 16 /* what malloc gives; the driver reads cubins in place */
+};
 
 void attune__say(const attune_context *context, attune_level level, const char *format, ...) {
   if (!context->message) return;
@@ -114,21 +118,20 @@ void attune_close(attune_context *context) {
 
 /* ---- sets ----------------------------------------------------------------------------------- */
 
-static attune_status read_set(const char *path, attune__opened **out) {
+/* Takes the set in any case; NULL without memory. */
+static attune__opened *opened_new(attune__set *set) {
   attune__opened *opened = calloc(1, sizeof *opened);
-  if (!opened) return attune_fail(ATTUNE_NO_MEMORY, "no memory to open %s", path);
-  attune_status status = attune__set_read(path, &opened->set);
-  if (status) {
-    free(opened);
-    return status;
+  attune__kernel **kernels = calloc((size_t)set->kernel_count + 1, sizeof(attune__kernel *));
+  if (opened && kernels) {
+    opened->set = *set;
+    opened->kernels = kernels;
+    return opened;
   }
-  opened->kernels = calloc((size_t)opened->set.kernel_count + 1, sizeof(attune__kernel *));
-  if (!opened->kernels) {
-    free_set(opened);
-    return attune_fail(ATTUNE_NO_MEMORY, "no memory to open %s", path);
-  }
-  *out = opened;
-  return ATTUNE_OK;
+  attune_fail(ATTUNE_NO_MEMORY, "no memory to open %s", set->path);
+  attune__set_free(set);
+  free(opened);
+  free(kernels);
+  return NULL;
 }
 
 static void skip_row(attune_context *context, const attune__set_row *row) {
@@ -136,12 +139,10 @@ static void skip_row(attune_context *context, const attune__set_row *row) {
   atomic_fetch_add_explicit(&context->skipped_rows, 1, memory_order_release);
 }
 
-attune_status attune_open_set(attune_context *context, const char *path) {
-  if (!context || !path)
-    return attune_fail(ATTUNE_INVALID, "attune_open_set: context or path is NULL");
-  attune__opened *opened = NULL;
-  attune_status status = read_set(path, &opened);
-  if (!opened) return status;
+static attune_status add_set(attune_context *context, attune__set *set) {
+  attune__opened *opened = opened_new(set);
+  if (!opened) return ATTUNE_NO_MEMORY;
+  attune_status status = ATTUNE_OK;
   pthread_mutex_lock(&context->lock);
   opened->next = context->sets;
   context->sets = opened;
@@ -154,6 +155,26 @@ attune_status attune_open_set(attune_context *context, const char *path) {
       skip_row(context, row);
   }
   return status;
+}
+
+attune_status attune_open_set(attune_context *context, const char *path) {
+  if (!context || !path)
+    return attune_fail(ATTUNE_INVALID, "attune_open_set: context or path is NULL");
+  attune__set set;
+  attune_status status = attune__set_read(path, &set);
+  return status ? status : add_set(context, &set);
+}
+
+attune_status attune_open_memory(attune_context *context, const void *pack, size_t bytes,
+                                 const char *name) {
+  if (!context || !pack)
+    return attune_fail(ATTUNE_INVALID, "attune_open_memory: context or pack is NULL");
+  if ((uintptr_t)pack % PACK_MEMORY_ALIGN != 0)
+    return attune_fail(ATTUNE_INVALID, "pack is %p, not a multiple of %d bytes", pack,
+                       PACK_MEMORY_ALIGN);
+  attune__set set;
+  attune_status status = attune__pack_read(pack, bytes, name ? name : "memory", &set);
+  return status ? status : add_set(context, &set);
 }
 
 /* ---- questions ------------------------------------------------------------------------------ */

@@ -90,6 +90,8 @@ int attune__elf_sane(const void *elf, size_t size);
  * malloc'ed and NUL-terminated. */
 attune_status attune__file_read(const char *path, size_t max, void **out, size_t *out_bytes);
 attune_status attune__file_publish(const char *path, const void *bytes, size_t size);
+/* The same, on disk before it appears under its name: for what is shipped, not made again. */
+attune_status attune__file_publish_synced(const char *path, const void *bytes, size_t size);
 /* Reads up to size bytes, fewer at the end of the file; -1 with errno set. */
 ssize_t attune__read_fully(int fd, char *to, size_t size);
 /* mkdir -p with mode 0755 (or 0700 when private is set). */

@@ -1,8 +1,9 @@
 /* file.c - whole files in and out, folders, and the SHA-256 that names and guards them.
  *
  * Input: paths and bytes. Output: bytes, or a file that appears under its name complete or not at
- * all. What the bytes mean is left to entry.c and set.c. There is no fsync: after a power cut the
- * checksum in the file says what happened, and the file is made again. */
+ * all. What the bytes mean is left to entry.c and set.c. Without fsync, after a power cut the
+ * checksum in the file says what happened, and the file is made again; a file that is shipped is
+ * synced. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sha2.h>
@@ -102,7 +103,7 @@ static int open_temporary(const char *path, char **temporary) {
   return -1;
 }
 
-attune_status attune__file_publish(const char *path, const void *bytes, size_t size) {
+static attune_status publish(const char *path, const void *bytes, size_t size, int synced) {
   char *temporary = NULL;
   int fd = open_temporary(path, &temporary);
   if (fd < 0) {
@@ -111,6 +112,7 @@ attune_status attune__file_publish(const char *path, const void *bytes, size_t s
     return status;
   }
   int failed = write_fully(fd, bytes, size);
+  if (!failed && synced) failed = fsync(fd);
   int error = errno;
   if (close(fd) != 0 && !failed) failed = -1, error = errno;
   if (!failed && rename(temporary, path) != 0) failed = -1, error = errno;
@@ -118,6 +120,14 @@ attune_status attune__file_publish(const char *path, const void *bytes, size_t s
   free(temporary);
   errno = error;
   return failed ? fail_errno("cannot write", path) : ATTUNE_OK;
+}
+
+attune_status attune__file_publish(const char *path, const void *bytes, size_t size) {
+  return publish(path, bytes, size, 0);
+}
+
+attune_status attune__file_publish_synced(const char *path, const void *bytes, size_t size) {
+  return publish(path, bytes, size, 1);
 }
 
 /* ---- folders ------------------------------------------------------------------------------- */

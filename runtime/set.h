@@ -1,4 +1,4 @@
-/* set.h - a kernel set: a folder with a manifest and entries.
+/* set.h - a kernel set: a folder with a manifest and entries, or the same in one file (pack.h).
  *
  *   DIR/manifest                    line-based text, sorted, no time or path in it
  *   DIR/<kernel name>.entry         entry.h
@@ -40,19 +40,27 @@ typedef struct attune__set {
   int row_count;
   attune_pinset *pins; /* every pinset that a name's _x stands for */
   int pinset_count;
+  const void *pack; /* NULL: a folder */
+  size_t pack_bytes;
+  void *mapping; /* the pack's, NULL: its bytes are borrowed */
 } attune__set;
 
-/* Reads and checks DIR/manifest: names parse, rows point at their own variant's kernels, pinned
- * names have their pins, no duplicates. ATTUNE_BAD_FILE: "DIR/manifest:LINE: ...". */
+/* Reads and checks a folder's manifest or a pack's index: names parse, rows point at their own
+ * variant's kernels, pinned names have their pins, no duplicates. ATTUNE_BAD_FILE:
+ * "DIR/manifest:LINE: ...". */
 attune_status attune__set_read(const char *path, attune__set *out);
 void attune__set_free(attune__set *set);
 /* Publishes the manifest, sorted, into set->path, which is made if need be (entries are written by
  * the caller first). ATTUNE_INVALID for a set that attune__set_read would refuse. */
 attune_status attune__set_write(const attune__set *set);
-/* Reads one kernel's entry file and checks it against the manifest's digest and name; *bytes is
- * malloc'ed and entry points into it. */
+/* One kernel's entry, checked against the manifest's digest and name. It points into *bytes, which
+ * the caller frees; into the pack, where the set is one: *bytes is NULL then. */
 attune_status attune__set_entry(const attune__set *set, int kernel, void **bytes,
                                 attune_entry *entry);
+/* The same as the bytes of the entry file: *data is *owned, which the caller frees, or in the pack.
+ */
+attune_status attune__set_entry_file(const attune__set *set, int kernel, void **owned,
+                                     const void **data, size_t *size);
 /* DIR/<kernel name>.entry, malloc'ed; NULL without memory. */
 char *attune__set_entry_path(const char *set_path, const char *kernel_name);
 

@@ -2,7 +2,7 @@
  * Progress goes to stderr: a bar on a terminal, else a line per kernel. The summary is the result.
  */
 #include "../build.h"
-#include "cli.h"
+#include "set_word.h"
 #include "show.h"
 
 #include <stdio.h>
@@ -130,13 +130,15 @@ static void summary_json(const report *r, const attune_build_summary *s, const c
 
 /* ---- the command --------------------------------------------------------------------------- */
 
-static int build(const cli_args *args, report *r, const attune_build_options *o) {
+/* as_result: the summary goes to stdout. */
+static int build(const cli_args *args, report *r, const attune_build_options *o, int as_result) {
   attune_build_summary summary;
   attune__text errors = {0}, text = {0};
   attune_status status = attune__build(r->job, o, &summary, &errors);
   if (errors.data) fputs(errors.data, stderr);
   attune__text_free(&errors);
   int failed = status ? cli_fail(status) : CLI_OK;
+  if (!as_result) return failed;
   if (args->json)
     summary_json(r, &summary, o->out, &text);
   else if (!failed)
@@ -145,16 +147,11 @@ static int build(const cli_args *args, report *r, const attune_build_options *o)
   return failed ? failed : printed;
 }
 
-static int run(const cli_args *args) {
+static int build_spec(const cli_args *args, const char *spec, const char *folder, int as_result) {
   int64_t jobs = 0;
-  const char *folder = cli_value(args, "-o");
-  if (!folder || !*folder) {
-    fprintf(stderr, "attune build: error: -o DIR is missing: where the set goes\n");
-    return CLI_USAGE;
-  }
   if (!cli_int(args, "-j", 1, 256, &jobs)) return CLI_USAGE;
   attune_job job;
-  int rc = cli_read_job(args->word[0], cli_value(args, "--arch"), &job);
+  int rc = cli_read_job(spec, cli_value(args, "--arch"), &job);
   if (rc != CLI_OK) return rc;
   report r = {.job = &job, .terminal = isatty(STDERR_FILENO)};
   r.outcomes = calloc((size_t)job.kernel_count + 1, sizeof *r.outcomes);
@@ -168,10 +165,24 @@ static int run(const cli_args *args) {
                             .allow_spills = cli_value(args, "--allow-spills") != NULL,
                             .progress = on_progress,
                             .user = &r};
-  rc = r.outcomes ? build(args, &r, &o) : cli_fail(attune_fail(ATTUNE_NO_MEMORY, "out of memory"));
+  rc = r.outcomes ? build(args, &r, &o, as_result)
+                  : cli_fail(attune_fail(ATTUNE_NO_MEMORY, "out of memory"));
   free(r.outcomes);
   attune__job_free(&job);
   return rc;
+}
+
+int cli_build_spec(const cli_args *args, const char *spec, const char *folder) {
+  return build_spec(args, spec, folder, 0);
+}
+
+static int run(const cli_args *args) {
+  const char *folder = cli_value(args, "-o");
+  if (!folder || !*folder) {
+    fprintf(stderr, "attune build: error: -o DIR is missing: where the set goes\n");
+    return CLI_USAGE;
+  }
+  return build_spec(args, args->word[0], folder, 1);
 }
 
 const cli_command cli_build_command = {

@@ -55,6 +55,9 @@ int cli_print_json_text(const char *key, attune__text *text);
 int cli_read_spec(const char *path, const char *arch, attune_spec *out);
 int cli_read_job(const char *path, const char *arch, attune_job *out);
 
+/* 1 when the word names a set: a folder, or a pack. */
+int cli_is_set(const char *word);
+
 extern const cli_command *const cli_commands[]; /* main.c; ends with NULL */
 
 #endif

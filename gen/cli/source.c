@@ -1,9 +1,10 @@
-/* source.c - a spec, a set folder or a name as kernels and programs.
+/* source.c - a spec, a set (folder or pack) or a name as kernels and programs.
  *
  * A row makes a program. A kernel that no row speaks of (of several SRAM budgets in a spec only the
  * largest gets the row) makes one by itself, in its place among the other parts of its variant. */
 #include "source.h"
 
+#include "../../runtime/pack.h"
 #include "cli.h"
 
 #include <stdio.h>
@@ -15,18 +16,15 @@ const char *source_kernel_name(const source *s, int kernel) {
   return s->store ? s->job.kernels[kernel].name : s->set.kernels[kernel].name;
 }
 
-/* Checked against the manifest first; the file is what a miss handler hands on. */
+/* malloc'ed in any case: a pack's are copied. */
 static attune_status set_entry(const attune__set *set, int kernel, void **bytes, size_t *size) {
-  attune_entry entry;
-  attune_status status = attune__set_entry(set, kernel, bytes, &entry);
-  if (status != ATTUNE_OK) return status;
-  free(*bytes);
-  *bytes = NULL;
-  char *path = attune__set_entry_path(set->path, set->kernels[kernel].name);
-  if (!path) return attune_fail(ATTUNE_NO_MEMORY, "no memory for a path");
-  status = attune__file_read(path, ATTUNE_ENTRY_MAX, bytes, size);
-  free(path);
-  return status;
+  const void *data;
+  attune_status status = attune__set_entry_file(set, kernel, bytes, &data, size);
+  if (status != ATTUNE_OK || *bytes) return status;
+  *bytes = malloc(*size);
+  if (!*bytes) return attune_fail(ATTUNE_NO_MEMORY, "no memory for an entry of %zu bytes", *size);
+  memcpy(*bytes, data, *size);
+  return ATTUNE_OK;
 }
 
 attune_status source_entry(const source *s, int kernel, void **bytes, size_t *size) {
@@ -136,15 +134,15 @@ static int is_spec(const char *word) {
   return !stat(word, &s) && S_ISREG(s.st_mode);
 }
 
-static int is_folder(const char *word) {
+int cli_is_set(const char *word) {
   struct stat s;
-  return !stat(word, &s) && S_ISDIR(s.st_mode);
+  return !stat(word, &s) && (S_ISDIR(s.st_mode) || attune__is_pack(word));
 }
 
 /* Reads the kernels; the programs are made of them. */
 static int read_kernels(const char *word, const char *arch, source *out) {
   attune_status status = ATTUNE_OK;
-  if (is_folder(word)) {
+  if (cli_is_set(word)) {
     status = attune__set_read(word, &out->set);
     out->kernel_count = out->set.kernel_count;
     return status == ATTUNE_OK ? CLI_OK : cli_fail(status);
@@ -162,7 +160,7 @@ static int read_kernels(const char *word, const char *arch, source *out) {
 
 int source_open(const char *word, const char *arch, source *out) {
   *out = (source){.store = NULL};
-  if (arch && (is_folder(word) || !is_spec(word))) {
+  if (arch && (cli_is_set(word) || !is_spec(word))) {
     fprintf(stderr, "attune: error: --arch is for a spec; %s says its arch itself\n", word);
     return CLI_USAGE;
   }

@@ -1,5 +1,5 @@
 /* source.h - what verify is pointed at, as one value: the kernels, the programs they make, and
- * their entries' bytes, whether they come from a spec, a set folder or a name. */
+ * their entries' bytes, whether they come from a spec, a set (folder or pack) or a name. */
 #ifndef ATTUNE_CLI_SOURCE_H
 #define ATTUNE_CLI_SOURCE_H
 
@@ -25,8 +25,8 @@ typedef struct source {
   int program_count;
 } source;
 
-/* word: a .yaml file, a set folder, or a kernel's or variant's name. Prints what is wrong and
- * returns the exit code. arch: see cli_read_spec; only for a spec. */
+/* word: a .yaml file, a set folder or a pack, or a kernel's or variant's name. Prints what is wrong
+ * and returns the exit code. arch: see cli_read_spec; only for a spec. */
 int source_open(const char *word, const char *arch, source *out);
 void source_close(source *s);
 const char *source_kernel_name(const source *s, int kernel);

@@ -1,4 +1,5 @@
-/* verify.c - `attune verify SPEC|DIR|NAME`: runs kernels on a device and compares with float64.
+/* verify.c - `attune verify SPEC|DIR|PACK|NAME`: runs kernels on a device and compares with
+ * float64.
  *
  * A line per program as it ends, then `verified N of M kernels on cuda` (or cpu). What the device
  * cannot run is named and not counted. The checking itself is gen/verify.c's. The CPU device runs
@@ -261,8 +262,9 @@ static int run(const cli_args *args) {
 
 const cli_command cli_verify_command = {
     .name = "verify",
-    .usage = "verify SPEC|DIR|NAME [--device cuda|cpu] [--data DIR] [--arch A] [--quick] [--all]\n"
-             "       [--checks on|off]",
+    .usage =
+        "verify SPEC|DIR|PACK|NAME [--device cuda|cpu] [--data DIR] [--arch A] [--quick] [--all]\n"
+        "       [--checks on|off]",
     .text = "Runs kernels on nasty shapes and on real activations and compares with float64.\n"
             "A kernel that the device cannot run is named and not counted. The CPU device runs\n"
             "all, checks every access, and takes the few most telling cases unless --all is given.",
