@@ -3,10 +3,10 @@
  * What a deployed program links is this header and libattune. It needs no Lua, YAML, NVRTC or CUDA
  * toolkit; the CUDA driver is found at run time, and without one everything but launching works.
  *
- *   level 1   attune_open, attune_open_set (or attune_open_memory), attune_launch_problem,
- * attune_close level 2   attune_find / attune_prepare once, attune_launch often: nothing but the
- * launch level 3   attune_supports, attune_info, attune_each, attune_on_miss; attune_alloc and its
- * like
+ *   level 1   attune_open, attune_open_set, attune_launch_problem, attune_close
+ *   level 2   attune_find / attune_prepare once, attune_launch often: nothing but the launch
+ *   level 3   attune_supports, attune_info, attune_each, attune_on_miss; attune_open_memory for a
+ *             set that the program carries; attune_alloc and its like
  *
  * Rules that hold for every call:
  *   - Returns a status; ATTUNE_OK is 0. attune_error() then says what was wanted, what was found
