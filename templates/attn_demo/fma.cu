@@ -12,7 +12,7 @@
 
 //@ include("prim/math.cuh")
 
-//@ include("prim/block.cuh")
+//@ include("prim/place.cuh")
 
 //@ include("prim/tile.cuh")
 

@@ -58,17 +58,20 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSM)
   Smem &smem = *reinterpret_cast<Smem *>(smem_bytes);
   //@ include("prim/scalars.cuh")
 
-  // The grid has a block for each head
-  const BlockPlace place = block_place(blockIdx.x, 1, heads_q);
-  const int keys = keys_in_use(params.seqused_k, place.sequence, len_k);
-  const int head_kv = place.head / (heads_q / heads_kv);
-  const q_t *q =
-      params.q + place.sequence * params.q_stride_batch + place.head * params.q_stride_head;
-  const kv_t *k = params.k + place.sequence * params.k_stride_batch + head_kv * params.k_stride_head;
-  const kv_t *v = params.v + place.sequence * params.v_stride_batch + head_kv * params.v_stride_head;
-  out_t *o = params.o + place.sequence * params.o_stride_batch + place.head * params.o_stride_head;
-  float *lse =
-      params.lse + place.sequence * params.lse_stride_batch + place.head * params.lse_stride_head;
+  // The grid has a block for each head: that of its first tile of rows, which takes all
+  Place place = place_of(params, blockIdx.x * ceil_div(len_q, kBlockM), batch, heads_q, heads_kv,
+                         len_q, len_k, total_q, total_k);
+  const int keys = place.len_k;
+  const QueryRows<const q_t> q = query_rows(place, params.q, params.q_stride_batch,
+                                            params.q_stride_seq, params.q_stride_head);
+  const kv_t *k = first_key(place, params.k, params.k_stride_batch, params.k_stride_seq,
+                            params.k_stride_head);
+  const kv_t *v = first_key(place, params.v, params.v_stride_batch, params.v_stride_seq,
+                            params.v_stride_head);
+  const QueryRows<out_t> o = query_rows(place, params.o, params.o_stride_batch, params.o_stride_seq,
+                                        params.o_stride_head);
+  const QueryRows<float> lse = query_rows(place, params.lse, params.lse_stride_batch,
+                                          params.lse_stride_seq, params.lse_stride_head);
   const float unit = fabsf(scale) * kLog2e;
   clear_padding<kHeadDimV>(smem.v);
 
@@ -77,10 +80,10 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSM)
     load_tile<kHeadDimQK>(smem.k, k + j0 * params.k_stride_seq, params.k_stride_seq, columns);
     load_tile<kHeadDimV>(smem.v, v + j0 * params.v_stride_seq, params.v_stride_seq, columns);
 
-    for (int i0 = 0; i0 < len_q; i0 += kBlockM) {
-      const int count = min(kBlockM, len_q - i0);
-      load_tile<kHeadDimQK>(smem.q, q + i0 * params.q_stride_seq, params.q_stride_seq, count,
-                            scale < 0 ? -1.0f : 1.0f);
+    for (int i0 = 0; i0 < place.len_q; i0 += kBlockM) {
+      const int count = min(kBlockM, place.len_q - i0);
+      place.row0 = i0, place.row1 = i0 + count;
+      load_tile<kHeadDimQK>(smem.q, q.at(i0), params.q_stride_seq, count, scale < 0 ? -1.0f : 1.0f);
       __syncthreads();
 
       // S = Q K^T, P = exp(scale S - max), O = P V / sum, of these keys alone
@@ -101,15 +104,13 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSM)
       }
 
       // O and LSE come in, are merged, and go out again
-      out_t *o_here = o + i0 * params.o_stride_seq;
-      float *lse_here = lse + i0 * params.lse_stride_seq;
       if (j0 > 0)
-        merge(rows, o_here, params.o_stride_seq, lse_here, params.lse_stride_seq, count);
-      store_output(o_here, params.o_stride_seq, count, rows.o);
+        merge(rows, o.at(i0), params.o_stride_seq, lse.at(i0), params.lse_stride_seq, count);
+      store_output(o, place, rows.o);
 #pragma unroll
       for (int i = 0; i < kRowsPerThread; i++)
         if (lane_n() == 0 && tile_row(i) < count)
-          lse_here[tile_row(i) * params.lse_stride_seq] = rows.lse[i];
+          *lse.at(i0 + tile_row(i)) = rows.lse[i];
       __syncthreads();
     }
   }

@@ -82,7 +82,6 @@ __device__ __forceinline__ void online_softmax(float (&s)[kBands][kGroupsS][4], 
       for (int c = 0; c < kGroupsS * 2; c++) {
         float &x = s[b][c / 2][2 * half + c % 2];
         const int i = i0 + row(b) + 8 * half, j = j0 + c / 2 * 8 + column() + c % 2;
-        x = score(x, i, j);
         if (kMasked && !(j < j_end && keep(bounds, i, j))) x = negative_infinity();
         largest = fmaxf(largest, x);
       }

@@ -4,7 +4,7 @@
 
 //@ include("mask/" .. mask .. ".cuh")
 
-//@ include("prim/block.cuh")
+//@ include("prim/place.cuh")
 
 //@ include("prim/scores.cuh")
 
@@ -33,17 +33,10 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSM)
   Smem &smem = *reinterpret_cast<Smem *>(smem_bytes);
   //@ include("prim/scalars.cuh")
 
-  // Which rows, and which keys they see
-  const BlockPlace place = block_place(blockIdx.x, ceil_div(len_q, kBlockM), heads_q);
-  const int i0 = place.tile * kBlockM, i1 = min(i0 + kBlockM, len_q);
-  const int keys = keys_in_use(params.seqused_k, place.sequence, len_k);
-  const MaskBounds bounds = mask_bounds(window_left, window_right, bottom_right, len_q, keys);
-  int j_begin, j_end;
-  key_range(bounds, i0, i1, keys, j_begin, j_end);
-
+  //@ include("prim/prologue.cuh")
   const q_t *p = scores_row(params, place, i0, heads_q, len_q);
-  const kv_t *v = params.v + place.sequence * params.v_stride_batch +
-                  place.head / (heads_q / heads_kv) * params.v_stride_head;
+  const kv_t *v = first_key(place, params.v, params.v_stride_batch, params.v_stride_seq,
+                            params.v_stride_head);
 
   clear_padding<kHeadDimV>(smem.v);
 
@@ -58,7 +51,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSM)
     __syncthreads();
   }
 
-  out_t *to = params.o + place.sequence * params.o_stride_batch +
-              place.head * params.o_stride_head + i0 * params.o_stride_seq;
-  store_output(to, params.o_stride_seq, i1 - i0, o);
+  store_output(query_rows(place, params.o, params.o_stride_batch, params.o_stride_seq,
+                          params.o_stride_head),
+               place, o);
 }

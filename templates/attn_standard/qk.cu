@@ -5,7 +5,7 @@
 
 //@ include("mask/" .. mask .. ".cuh")
 
-//@ include("prim/block.cuh")
+//@ include("prim/place.cuh")
 
 //@ include("prim/scores.cuh")
 
@@ -23,19 +23,18 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSM)
 
   // Which rows and keys: tiles of keys come fastest, so that blocks that run together share Q
   const unsigned tiles_k = ceil_div(len_k, kBlockN);
-  const BlockPlace place =
-      block_place(blockIdx.x / tiles_k, ceil_div(len_q, kBlockM), heads_q);
-  const int keys = keys_in_use(params.seqused_k, place.sequence, len_k);
-  const int i0 = place.tile * kBlockM, rows = min(kBlockM, len_q - i0);
-  const int j0 = blockIdx.x % tiles_k * kBlockN, columns = min(kBlockN, keys - j0);
+  const Place place = place_of(params, blockIdx.x / tiles_k, batch, heads_q, heads_kv, len_q, len_k,
+                               total_q, total_k);
+  const int j0 = blockIdx.x % tiles_k * kBlockN, columns = min(kBlockN, place.len_k - j0);
+  const int i0 = place.row0, rows = place.row1 - i0;
+  if (rows <= 0) return;
 
-  const q_t *q = params.q + place.sequence * params.q_stride_batch +
-                 place.head * params.q_stride_head + i0 * params.q_stride_seq;
-  const kv_t *k = params.k + place.sequence * params.k_stride_batch +
-                  place.head / (heads_q / heads_kv) * params.k_stride_head +
-                  j0 * params.k_stride_seq;
-  load_tile<kHeadDimQK>(smem.q, q, params.q_stride_seq, rows);
-  load_tile<kHeadDimQK>(smem.k, k, params.k_stride_seq, columns);
+  const QueryRows<const q_t> q = query_rows(place, params.q, params.q_stride_batch,
+                                            params.q_stride_seq, params.q_stride_head);
+  const kv_t *k = first_key(place, params.k, params.k_stride_batch, params.k_stride_seq,
+                            params.k_stride_head);
+  load_tile<kHeadDimQK>(smem.q, q.at(i0), params.q_stride_seq, rows);
+  load_tile<kHeadDimQK>(smem.k, k + j0 * params.k_stride_seq, params.k_stride_seq, columns);
   __syncthreads();
 
   // S = scale Q K^T

@@ -7,7 +7,7 @@
 
 //@ include("prim/math.cuh")
 
-//@ include("prim/block.cuh")
+//@ include("prim/place.cuh")
 
 //@ include("prim/scores.cuh")
 
@@ -15,21 +15,17 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     $(name)(const __grid_constant__ Params params) {
   //@ include("prim/scalars.cuh")
 
-  // Which row, and which keys it sees
-  const BlockPlace place = block_place(blockIdx.x, ceil_div(len_q, kBlockM), heads_q);
-  const int i = place.tile * kBlockM + threadIdx.x / 32, lane = threadIdx.x % 32;
-  if (i >= len_q) return;
-  const int keys = keys_in_use(params.seqused_k, place.sequence, len_k);
-  const MaskBounds bounds = mask_bounds(window_left, window_right, bottom_right, len_q, keys);
-  int j_begin, j_end;
-  key_range(bounds, i, i + 1, keys, j_begin, j_end);
+  //@ include("prim/prologue.cuh")
+  const int i = i0 + threadIdx.x / 32, lane = threadIdx.x % 32;  // a row is a warp's
+  if (i >= i1) return;
+  key_range(bounds, i, i + 1, place.len_k, j_begin, j_end);
   q_t *s = scores_row(params, place, i, heads_q, len_q);
 
   // Pass 1: maximum and sum, each lane over its own keys
   float largest = kLowest, sum = 0;
   for (int j = j_begin + lane; j < j_end; j += 32) {
     if (!keep(bounds, i, j)) continue;
-    const float x = score(to_float(s[j]), i, j);
+    const float x = to_float(s[j]);
     const float raised = fmaxf(largest, x * kLog2e);
     sum = sum * exp2_approx(largest - raised) + exp2_approx(fmaf(x, kLog2e, -raised));
     largest = raised;
@@ -42,13 +38,14 @@ extern "C" __global__ void __launch_bounds__(kThreads)
   for (int j = lane; j < len_k; j += 32) {
     float p = 0;
     if (j >= j_begin && j < j_end && keep(bounds, i, j))
-      p = exp2_approx(fmaf(score(to_float(s[j]), i, j), kLog2e, -row_max)) * factor;
+      p = exp2_approx(fmaf(to_float(s[j]), kLog2e, -row_max)) * factor;
     s[j] = from_float(p);
   }
 
   // LSE = max + log(sum)
   if (params.lse && lane == 0) {
-    params.lse[place.sequence * params.lse_stride_batch + place.head * params.lse_stride_head +
-               i * params.lse_stride_seq] = row_lse(row_max, sum);
+    const QueryRows<float> lse = query_rows(place, params.lse, params.lse_stride_batch,
+                                            params.lse_stride_seq, params.lse_stride_head);
+    *lse.at(i) = row_lse(row_max, sum);
   }
 }

@@ -18,5 +18,3 @@ __device__ __forceinline__ BlockClass block_class(MaskBounds bounds, int i0, int
 __device__ __forceinline__ bool keep(MaskBounds bounds, int i, int j) {
   return j - i >= bounds.lower && j - i <= bounds.upper;
 }
-__device__ __forceinline__ float score(float s, int, int) { return s; }
-__device__ __forceinline__ float dscore(float ds, float, int, int) { return ds; }

@@ -19,8 +19,9 @@ __device__ __forceinline__ void read(float (&x)[kCount], const float *from) {
   }
 }
 
-// s += A B^T: s[i][j] gets row tile_row(i) of A times row tile_column(j) of B, both kDepth long.
-template <int kDepth, int kRows, int kColumns, int kTileM, int kPitchA, int kTileN, int kPitchB>
+// s += A B^T: s[i][j] gets row tile_row(i) of A, from column kFrom on, times row tile_column(j) of B,
+// kDepth long.
+template <int kDepth, int kFrom = 0, int kRows, int kColumns, int kTileM, int kPitchA, int kTileN, int kPitchB>
 __device__ __forceinline__ void add_product_abt(float (&s)[kRows][kColumns],
                                                 const float (&a)[kTileM][kPitchA],
                                                 const float (&b)[kTileN][kPitchB]) {
@@ -28,7 +29,7 @@ __device__ __forceinline__ void add_product_abt(float (&s)[kRows][kColumns],
   for (int d = 0; d < kDepth; d += 4) {
     float x[kRows][4], y[kColumns][4];
 #pragma unroll
-    for (int i = 0; i < kRows; i++) read(x[i], &a[tile_row(i)][d]);
+    for (int i = 0; i < kRows; i++) read(x[i], &a[tile_row(i)][kFrom + d]);
 #pragma unroll
     for (int j = 0; j < kColumns; j++) read(y[j], &b[tile_column(j)][d]);
 #pragma unroll
@@ -40,14 +41,15 @@ __device__ __forceinline__ void add_product_abt(float (&s)[kRows][kColumns],
   }
 }
 
-// o += A B: o[i][g][e] gets row tile_row(i) of A, kDepth long, times column
-// tile_column(g) * kVec + e of B.
-template <int kDepth, int kRows, int kGroups, int kVec, int kTileM, int kPitchA, int kTileN,
-          int kPitchB>
+// o += A B: o[i][kFirst + g][e] gets row tile_row(i) of A, kDepth long, times column
+// tile_column(g) * kVec + e of B, of which kCount groups are in use (0: all of o).
+template <int kDepth, int kFirst = 0, int kCount = 0, int kRows, int kGroups, int kVec, int kTileM,
+          int kPitchA, int kTileN, int kPitchB>
 __device__ __forceinline__ void add_product_ab(float (&o)[kRows][kGroups][kVec],
                                                const float (&a)[kTileM][kPitchA],
                                                const float (&b)[kTileN][kPitchB]) {
-#pragma unroll kStepsUnrolled<kRows * kGroups * kVec * 4>
+  constexpr int kUsed = kCount ? kCount : kGroups;
+#pragma unroll kStepsUnrolled<kRows * kUsed * kVec * 4>
   for (int n = 0; n < kDepth; n += 4) {
     float x[kRows][4];
 #pragma unroll
@@ -55,13 +57,14 @@ __device__ __forceinline__ void add_product_ab(float (&o)[kRows][kGroups][kVec],
 #pragma unroll
     for (int step = 0; step < 4; step++)
 #pragma unroll
-      for (int g = 0; g < kGroups; g++) {
+      for (int g = 0; g < kUsed; g++) {
         float y[kVec];
         read(y, &b[n + step][tile_column(g) * kVec]);
 #pragma unroll
         for (int i = 0; i < kRows; i++)
 #pragma unroll
-          for (int e = 0; e < kVec; e++) o[i][g][e] = fmaf(x[i][step], y[e], o[i][g][e]);
+          for (int e = 0; e < kVec; e++)
+            o[i][kFirst + g][e] = fmaf(x[i][step], y[e], o[i][kFirst + g][e]);
       }
   }
 }

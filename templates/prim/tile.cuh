@@ -12,24 +12,28 @@ __device__ __forceinline__ int lane_m() { return threadIdx.x / kLanesN; }
 __device__ __forceinline__ int tile_row(int i) { return i * kLanesM + lane_m(); }
 __device__ __forceinline__ int tile_column(int j) { return j * kLanesN + lane_n(); }
 
-// Zeroes the columns from kColumns on, which load_tile leaves alone: products read whole vectors of
-// a row. Once is enough; the threads do not wait for each other here.
+// Products read rows in whole vectors of 4 floats: the columns that loads fill, of kColumns.
+template <int kColumns>
+constexpr int kWholeVectors = (kColumns + 3) / 4 * 4;
+
+// Zeroes the columns that loads of kColumns leave alone, since products read beyond them. Once is
+// enough; the threads do not wait for each other here.
 template <int kColumns, int kRows, int kPitch>
 __device__ __forceinline__ void clear_padding(float (&tile)[kRows][kPitch]) {
-  constexpr int kPadding = kPitch - kColumns;
+  constexpr int kFilled = kWholeVectors<kColumns>, kPadding = kPitch - kFilled;
   if constexpr (kPadding > 0) {
     for (int index = threadIdx.x; index < kRows * kPadding; index += kThreads)
-      tile[index / kPadding][kColumns + index % kPadding] = 0;
+      tile[index / kPadding][kFilled + index % kPadding] = 0;
   }
 }
 
-// Loads `rows` rows of kColumns elements, times `factor`, and zeroes the tile's other rows: nothing
-// beyond `rows` is read, and products with the tile stay finite. Neighbouring threads load
-// neighbouring chunks of 16 bytes.
-template <int kColumns, int kRows, int kPitch>
-__device__ __forceinline__ void load_tile(float (&tile)[kRows][kPitch], const elem_t *from,
-                                          i64 stride, int rows, float factor = 1) {
-  constexpr int kChunks = kColumns / kChunk;  // of a row
+// Loads `rows` rows of kColumns elements, row r from from(r), times `factor`, and zeroes the tile's
+// other rows: nothing beyond `rows` is read, and products with the tile stay finite. Neighbouring
+// threads load neighbouring chunks of 16 bytes.
+template <int kColumns, int kRows, int kPitch, typename From>
+__device__ __forceinline__ void load_rows(float (&tile)[kRows][kPitch], const From &from, int rows,
+                                          float factor = 1) {
+  constexpr int kChunks = (kColumns + kChunk - 1) / kChunk;  // of a row
   constexpr int kSteps = (kRows * kChunks + kThreads - 1) / kThreads;
 #pragma unroll 4
   for (int step = 0; step < kSteps; step++) {
@@ -37,11 +41,27 @@ __device__ __forceinline__ void load_tile(float (&tile)[kRows][kPitch], const el
     if (kRows * kChunks % kThreads != 0 && index >= kRows * kChunks) break;
     const int row = index / kChunks, column = index % kChunks * kChunk;
     float x[kChunk] = {};
-    if (row < rows) load_chunk<kAligned>(from + row * stride + column, x);
+    if (row < rows) {
+      if constexpr (kColumns % kChunk == 0) {
+        load_chunk<kAligned>(from(row) + column, x);
+      } else {
+#pragma unroll
+        for (int e = 0; e < kChunk; e++)
+          if (column + e < kColumns) x[e] = to_float(from(row)[column + e]);
+      }
+    }
 #pragma unroll
     for (int e = 0; e < kChunk; e += 4) {
+      if (kWholeVectors<kColumns> % kChunk != 0 && column + e >= kColumns) break;
       *reinterpret_cast<float4 *>(&tile[row][column + e]) = make_float4(
           x[e] * factor, x[e + 1] * factor, x[e + 2] * factor, x[e + 3] * factor);
     }
   }
+}
+
+// The same of rows `stride` elements apart.
+template <int kColumns, int kRows, int kPitch>
+__device__ __forceinline__ void load_tile(float (&tile)[kRows][kPitch], const elem_t *from,
+                                          i64 stride, int rows, float factor = 1) {
+  load_rows<kColumns>(tile, [=](int row) { return from + row * stride; }, rows, factor);
 }

@@ -1,5 +1,6 @@
 // Loads and stores that fp16 and bf16 share; elem_t, to_float and from_float stand above.
-typedef elem_t q_t, kv_t, out_t;
+typedef elem_t q_t, kv_t;
+typedef $(dtype.out == "fp32" and "float" or "elem_t") out_t;
 constexpr int kChunk = 8;  // elements in 16 bytes
 
 // Two elements of a 32-bit word, and back. The lower address is the lower half.
@@ -38,6 +39,9 @@ __device__ __forceinline__ void load_chunk(const elem_t *from, float (&x)[kChunk
   }
 }
 
+//@ if dtype.out == "fp32" then
+//@   include("type/store_fp32.cuh")
+//@ else
 // Rounds and stores kCount (1, 2 or 4) neighbours; in one go when their row is aligned.
 template <bool kAligned16, int kCount>
 __device__ __forceinline__ void store_elems(elem_t *to, const float (&x)[kCount]) {
@@ -50,3 +54,4 @@ __device__ __forceinline__ void store_elems(elem_t *to, const float (&x)[kCount]
     for (int e = 0; e < kCount; e++) to[e] = from_float(x[e]);
   }
 }
+//@ end

@@ -7,7 +7,7 @@
 // tile    64 rows of Q per block, 32 keys per iteration
 // family  16-bit mma.sync on tensor cores; fp16 since sm_75, bf16 since sm_80
 // launch  128 threads a block, 12,288 bytes of shared memory
-// grid    ceil(len_q * group / block_m) * heads_q / group * batch
+// grid    ceil(len_q / block_m) * heads_q * batch
 //
 // shared memory                   offset       bytes
 //   q    elem_t [64][48]               0       6,144  Q; chunks swizzled
@@ -61,7 +61,8 @@ __device__ __forceinline__ elem_t from_float(float f) {
 }
 
 // Loads and stores that fp16 and bf16 share; elem_t, to_float and from_float stand above.
-typedef elem_t q_t, kv_t, out_t;
+typedef elem_t q_t, kv_t;
+typedef elem_t out_t;
 constexpr int kChunk = 8;  // elements in 16 bytes
 
 // Two elements of a 32-bit word, and back. The lower address is the lower half.
@@ -207,8 +208,6 @@ __device__ __forceinline__ BlockClass block_class(MaskBounds bounds, int i0, int
 __device__ __forceinline__ bool keep(MaskBounds bounds, int i, int j) {
   return j - i >= bounds.lower && j - i <= bounds.upper;
 }
-__device__ __forceinline__ float score(float s, int, int) { return s; }
-__device__ __forceinline__ float dscore(float ds, float, int, int) { return ds; }
 
 // Softmax arithmetic. Exponentials are powers of two, the GPU's native kind; a running maximum starts
 // at the lowest finite float instead of -inf, so that no difference of two of them is NaN.
@@ -464,7 +463,6 @@ __device__ __forceinline__ void online_softmax(float (&s)[kBands][kGroupsS][4], 
       for (int c = 0; c < kGroupsS * 2; c++) {
         float &x = s[b][c / 2][2 * half + c % 2];
         const int i = i0 + row(b) + 8 * half, j = j0 + c / 2 * 8 + column() + c % 2;
-        x = score(x, i, j);
         if (kMasked && !(j < j_end && keep(bounds, i, j))) x = negative_infinity();
         largest = fmaxf(largest, x);
       }

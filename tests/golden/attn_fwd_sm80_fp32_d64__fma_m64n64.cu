@@ -7,7 +7,7 @@
 // tile    64 rows of Q per block, 64 keys per iteration
 // family  fp32 FMA on CUDA cores; every GPU since sm_75
 // launch  128 threads a block, 71,680 bytes of shared memory
-// grid    ceil(len_q * group / block_m) * heads_q / group * batch
+// grid    ceil(len_q / block_m) * heads_q * batch
 //
 // shared memory                   offset       bytes
 //   q    float [64][68]                0      17,408  Q; 4 floats of padding a row
@@ -65,7 +65,7 @@ __device__ __forceinline__ void load_chunk(const elem_t *from, float (&x)[kChunk
 
 // Stores kCount (1, 2 or 4) neighbours; in one go when their row is aligned.
 template <bool kAligned16, int kCount>
-__device__ __forceinline__ void store_elems(elem_t *to, const float (&x)[kCount]) {
+__device__ __forceinline__ void store_elems(float *to, const float (&x)[kCount]) {
   if constexpr (kAligned16 && kCount == 4) {
     *reinterpret_cast<float4 *>(to) = make_float4(x[0], x[1], x[2], x[3]);
   } else if constexpr (kAligned16 && kCount == 2) {
@@ -170,8 +170,6 @@ __device__ __forceinline__ BlockClass block_class(MaskBounds, int, int, int, int
   return kBlockFull;
 }
 __device__ __forceinline__ bool keep(MaskBounds, int, int) { return true; }
-__device__ __forceinline__ float score(float s, int, int) { return s; }
-__device__ __forceinline__ float dscore(float ds, float, int, int) { return ds; }
 
 // Softmax arithmetic. Exponentials are powers of two, the GPU's native kind; a running maximum starts
 // at the lowest finite float instead of -inf, so that no difference of two of them is NaN.
@@ -214,24 +212,69 @@ __device__ __forceinline__ float lanes_sum(float x) {
   return x;
 }
 
-// Where a block works: a tile of query rows of one head of one sequence. Tiles come fastest, so that
-// blocks that run together share K and V in L2; under a mask with an upper bound the longest rows
-// start first, so that the last blocks are short.
-struct BlockPlace {
-  int tile, head, sequence;
+// Where a block works: rows of Q of the query heads that share its tile, in one sequence. Row r is
+// query r / kGroup of head head_q + r % kGroup; rows [row0, row1) are the tile's, none when row0 is
+// not below row1. Tiles come fastest, so that blocks that run together share K and V in L2; under a
+// mask with an upper bound the longest rows start first, so that the last blocks are short.
+struct Place {
+  int sequence, head_q, head_kv;
+  int row0, row1;
+  int len_q, len_k;  // in use
 };
-
-__device__ __forceinline__ BlockPlace block_place(unsigned index, unsigned tiles, unsigned heads) {
-  const int tile = index % tiles;
-  const unsigned row = index / tiles;
-  return {kMaskHasUpper ? (int)tiles - 1 - tile : tile, (int)(row % heads), (int)(row / heads)};
-}
 
 __device__ __forceinline__ int ceil_div(int n, int d) { return (n - 1) / d + 1; }
 
-// Keys of a sequence that are in use.
-__device__ __forceinline__ int keys_in_use(const int *seqused_k, int sequence, int len_k) {
-  return seqused_k ? min(max(seqused_k[sequence], 0), len_k) : len_k;
+__device__ __forceinline__ int clamp(int n, int low, int high) { return min(max(n, low), high); }
+
+// Of a sequence's `length` rows those in use.
+__device__ __forceinline__ int in_use(const int *seqused, int sequence, int length) {
+  return seqused ? clamp(seqused[sequence], 0, length) : length;
+}
+
+__device__ __forceinline__ Place place_of(const Params &params, unsigned index, int batch,
+                                          int heads_q, int heads_kv, int len_q, int len_k,
+                                          int total_q, int total_k) {
+  Place place;
+  const unsigned tiles = ceil_div(len_q * kGroup, kBlockM), all_heads = heads_q / kGroup;
+  const unsigned rest = index / tiles;
+  const int heads = rest % all_heads;
+  int tile = index % tiles;
+  place.sequence = rest / all_heads;
+  place.head_q = heads * kGroup;
+  place.head_kv = place.head_q / (heads_q / heads_kv);
+  place.len_q = in_use(params.seqused_q, place.sequence, len_q);
+  place.len_k = in_use(params.seqused_k, place.sequence, len_k);
+  const int last = ceil_div(place.len_q * kGroup, kBlockM) - 1;
+  if (kMaskHasUpper && tile <= last) tile = last - tile;
+  place.row0 = tile * kBlockM;
+  place.row1 = min(place.row0 + kBlockM, place.len_q * kGroup);
+  return place;
+}
+
+// Rows of a tensor of queries, by their number in the place.
+template <typename Element>
+struct QueryRows {
+  Element *first;
+  i64 stride_seq, stride_head;
+  __device__ __forceinline__ Element *at(int row) const {
+    return first + row / kGroup * stride_seq + row % kGroup * stride_head;
+  }
+};
+
+template <typename Element>
+__device__ __forceinline__ QueryRows<Element> query_rows(const Place &place, Element *tensor,
+                                                         i64 stride_batch, i64 stride_seq,
+                                                         i64 stride_head) {
+  tensor += place.sequence * stride_batch;
+  return {tensor + place.head_q * stride_head, stride_seq, stride_head};
+}
+
+// The first key of the place in K or V.
+__device__ __forceinline__ const kv_t *first_key(const Place &place, const kv_t *tensor,
+                                                 i64 stride_batch, i64 stride_seq,
+                                                 i64 stride_head) {
+  tensor += place.sequence * stride_batch;
+  return tensor + place.head_kv * stride_head;
 }
 
 // Tiles between device memory and the threads. In shared memory they are float whatever the dtype.
@@ -248,24 +291,28 @@ __device__ __forceinline__ int lane_m() { return threadIdx.x / kLanesN; }
 __device__ __forceinline__ int tile_row(int i) { return i * kLanesM + lane_m(); }
 __device__ __forceinline__ int tile_column(int j) { return j * kLanesN + lane_n(); }
 
-// Zeroes the columns from kColumns on, which load_tile leaves alone: products read whole vectors of
-// a row. Once is enough; the threads do not wait for each other here.
+// Products read rows in whole vectors of 4 floats: the columns that loads fill, of kColumns.
+template <int kColumns>
+constexpr int kWholeVectors = (kColumns + 3) / 4 * 4;
+
+// Zeroes the columns that loads of kColumns leave alone, since products read beyond them. Once is
+// enough; the threads do not wait for each other here.
 template <int kColumns, int kRows, int kPitch>
 __device__ __forceinline__ void clear_padding(float (&tile)[kRows][kPitch]) {
-  constexpr int kPadding = kPitch - kColumns;
+  constexpr int kFilled = kWholeVectors<kColumns>, kPadding = kPitch - kFilled;
   if constexpr (kPadding > 0) {
     for (int index = threadIdx.x; index < kRows * kPadding; index += kThreads)
-      tile[index / kPadding][kColumns + index % kPadding] = 0;
+      tile[index / kPadding][kFilled + index % kPadding] = 0;
   }
 }
 
-// Loads `rows` rows of kColumns elements, times `factor`, and zeroes the tile's other rows: nothing
-// beyond `rows` is read, and products with the tile stay finite. Neighbouring threads load
-// neighbouring chunks of 16 bytes.
-template <int kColumns, int kRows, int kPitch>
-__device__ __forceinline__ void load_tile(float (&tile)[kRows][kPitch], const elem_t *from,
-                                          i64 stride, int rows, float factor = 1) {
-  constexpr int kChunks = kColumns / kChunk;  // of a row
+// Loads `rows` rows of kColumns elements, row r from from(r), times `factor`, and zeroes the tile's
+// other rows: nothing beyond `rows` is read, and products with the tile stay finite. Neighbouring
+// threads load neighbouring chunks of 16 bytes.
+template <int kColumns, int kRows, int kPitch, typename From>
+__device__ __forceinline__ void load_rows(float (&tile)[kRows][kPitch], const From &from, int rows,
+                                          float factor = 1) {
+  constexpr int kChunks = (kColumns + kChunk - 1) / kChunk;  // of a row
   constexpr int kSteps = (kRows * kChunks + kThreads - 1) / kThreads;
 #pragma unroll 4
   for (int step = 0; step < kSteps; step++) {
@@ -273,13 +320,29 @@ __device__ __forceinline__ void load_tile(float (&tile)[kRows][kPitch], const el
     if (kRows * kChunks % kThreads != 0 && index >= kRows * kChunks) break;
     const int row = index / kChunks, column = index % kChunks * kChunk;
     float x[kChunk] = {};
-    if (row < rows) load_chunk<kAligned>(from + row * stride + column, x);
+    if (row < rows) {
+      if constexpr (kColumns % kChunk == 0) {
+        load_chunk<kAligned>(from(row) + column, x);
+      } else {
+#pragma unroll
+        for (int e = 0; e < kChunk; e++)
+          if (column + e < kColumns) x[e] = to_float(from(row)[column + e]);
+      }
+    }
 #pragma unroll
     for (int e = 0; e < kChunk; e += 4) {
+      if (kWholeVectors<kColumns> % kChunk != 0 && column + e >= kColumns) break;
       *reinterpret_cast<float4 *>(&tile[row][column + e]) = make_float4(
           x[e] * factor, x[e + 1] * factor, x[e + 2] * factor, x[e + 3] * factor);
     }
   }
+}
+
+// The same of rows `stride` elements apart.
+template <int kColumns, int kRows, int kPitch>
+__device__ __forceinline__ void load_tile(float (&tile)[kRows][kPitch], const elem_t *from,
+                                          i64 stride, int rows, float factor = 1) {
+  load_rows<kColumns>(tile, [=](int row) { return from + row * stride; }, rows, factor);
 }
 
 // Products of tiles in shared memory. A thread keeps its part of the result in registers and reads
@@ -303,8 +366,9 @@ __device__ __forceinline__ void read(float (&x)[kCount], const float *from) {
   }
 }
 
-// s += A B^T: s[i][j] gets row tile_row(i) of A times row tile_column(j) of B, both kDepth long.
-template <int kDepth, int kRows, int kColumns, int kTileM, int kPitchA, int kTileN, int kPitchB>
+// s += A B^T: s[i][j] gets row tile_row(i) of A, from column kFrom on, times row tile_column(j) of B,
+// kDepth long.
+template <int kDepth, int kFrom = 0, int kRows, int kColumns, int kTileM, int kPitchA, int kTileN, int kPitchB>
 __device__ __forceinline__ void add_product_abt(float (&s)[kRows][kColumns],
                                                 const float (&a)[kTileM][kPitchA],
                                                 const float (&b)[kTileN][kPitchB]) {
@@ -312,7 +376,7 @@ __device__ __forceinline__ void add_product_abt(float (&s)[kRows][kColumns],
   for (int d = 0; d < kDepth; d += 4) {
     float x[kRows][4], y[kColumns][4];
 #pragma unroll
-    for (int i = 0; i < kRows; i++) read(x[i], &a[tile_row(i)][d]);
+    for (int i = 0; i < kRows; i++) read(x[i], &a[tile_row(i)][kFrom + d]);
 #pragma unroll
     for (int j = 0; j < kColumns; j++) read(y[j], &b[tile_column(j)][d]);
 #pragma unroll
@@ -324,14 +388,15 @@ __device__ __forceinline__ void add_product_abt(float (&s)[kRows][kColumns],
   }
 }
 
-// o += A B: o[i][g][e] gets row tile_row(i) of A, kDepth long, times column
-// tile_column(g) * kVec + e of B.
-template <int kDepth, int kRows, int kGroups, int kVec, int kTileM, int kPitchA, int kTileN,
-          int kPitchB>
+// o += A B: o[i][kFirst + g][e] gets row tile_row(i) of A, kDepth long, times column
+// tile_column(g) * kVec + e of B, of which kCount groups are in use (0: all of o).
+template <int kDepth, int kFirst = 0, int kCount = 0, int kRows, int kGroups, int kVec, int kTileM,
+          int kPitchA, int kTileN, int kPitchB>
 __device__ __forceinline__ void add_product_ab(float (&o)[kRows][kGroups][kVec],
                                                const float (&a)[kTileM][kPitchA],
                                                const float (&b)[kTileN][kPitchB]) {
-#pragma unroll kStepsUnrolled<kRows * kGroups * kVec * 4>
+  constexpr int kUsed = kCount ? kCount : kGroups;
+#pragma unroll kStepsUnrolled<kRows * kUsed * kVec * 4>
   for (int n = 0; n < kDepth; n += 4) {
     float x[kRows][4];
 #pragma unroll
@@ -339,13 +404,14 @@ __device__ __forceinline__ void add_product_ab(float (&o)[kRows][kGroups][kVec],
 #pragma unroll
     for (int step = 0; step < 4; step++)
 #pragma unroll
-      for (int g = 0; g < kGroups; g++) {
+      for (int g = 0; g < kUsed; g++) {
         float y[kVec];
         read(y, &b[n + step][tile_column(g) * kVec]);
 #pragma unroll
         for (int i = 0; i < kRows; i++)
 #pragma unroll
-          for (int e = 0; e < kVec; e++) o[i][g][e] = fmaf(x[i][step], y[e], o[i][g][e]);
+          for (int e = 0; e < kVec; e++)
+            o[i][kFirst + g][e] = fmaf(x[i][step], y[e], o[i][kFirst + g][e]);
       }
   }
 }
@@ -353,22 +419,31 @@ __device__ __forceinline__ void add_product_ab(float (&o)[kRows][kGroups][kVec],
 // Rows of O in registers, as add_product_ab leaves them: kGroupsV groups of kVecV columns a row.
 constexpr int kGroupsV = (kHeadDimV + kLanesN * kVecV - 1) / (kLanesN * kVecV);
 
-// Stores the thread's part of `rows` rows. Groups beyond kHeadDimV are padding of the tile of V:
-// they were computed from its zeros, and end here.
+// Stores the thread's part of the rows of a place. Columns beyond kHeadDimV are padding of the tile
+// of V: they were computed from its zeros, and end here.
 __device__ __forceinline__ void store_output(
-    out_t *to, i64 stride, int rows, const float (&o)[kRowsPerThread][kGroupsV][kVecV]) {
+    const QueryRows<out_t> &to, const Place &place,
+    const float (&o)[kRowsPerThread][kGroupsV][kVecV]) {
 #pragma unroll
   for (int i = 0; i < kRowsPerThread; i++) {
-    if (tile_row(i) >= rows) continue;
+    const int row = place.row0 + tile_row(i);
+    if (row >= place.row1) continue;
+    out_t *of_row = to.at(row);
 #pragma unroll
     for (int g = 0; g < kGroupsV; g++) {
       const int column = tile_column(g) * kVecV;
-      if (column < kHeadDimV) store_elems<kAligned>(to + tile_row(i) * stride + column, o[i][g]);
+      if constexpr (kHeadDimV % kVecV == 0) {
+        if (column < kHeadDimV) store_elems<kAligned>(of_row + column, o[i][g]);
+      } else {
+#pragma unroll
+        for (int e = 0; e < kVecV; e++) {
+          const float one[1] = {o[i][g][e]};
+          if (column + e < kHeadDimV) store_elems<kAligned>(of_row + column + e, one);
+        }
+      }
     }
   }
 }
-
-constexpr int kColumnsPerThread = kBlockN / kLanesN;
 
 // What the threads know of their rows after some keys: sum and o are relative to 2^max. A thread
 // sums its own columns only; the lanes of a row are added up once, at the end.
@@ -385,6 +460,45 @@ __device__ __forceinline__ void clear(Rows &rows) {
 #pragma unroll
       for (int e = 0; e < kVecV; e++) rows.o[i][g][e] = 0;
   }
+}
+
+// O /= sum and LSE = max + log(sum), to device memory
+__device__ __forceinline__ void store_rows(const Params &params, const Place &place, Rows &rows) {
+  const QueryRows<float> lse = query_rows(place, params.lse, params.lse_stride_batch,
+                                          params.lse_stride_seq, params.lse_stride_head);
+#pragma unroll
+  for (int i = 0; i < kRowsPerThread; i++) {
+    const int row = place.row0 + tile_row(i);
+    float sum = lanes_sum<kLanesN>(rows.sum[i]);
+    const float factor = row_factor(sum);
+#pragma unroll
+    for (int g = 0; g < kGroupsV; g++)
+#pragma unroll
+      for (int e = 0; e < kVecV; e++) rows.o[i][g][e] *= factor;
+    if (params.lse && lane_n() == 0 && row < place.row1) *lse.at(row) = row_lse(rows.max[i], sum);
+  }
+  store_output(query_rows(place, params.o, params.o_stride_batch, params.o_stride_seq,
+                          params.o_stride_head),
+               place, rows.o);
+}
+
+constexpr int kColumnsPerThread = kBlockN / kLanesN;
+
+// K and V in buffers of their own: both are loaded at once.
+// S += Q K^T of `keys` keys
+__device__ __forceinline__ void add_scores(float (&s)[kRowsPerThread][kColumnsPerThread], Smem &smem,
+                                           const kv_t *k, i64 k_stride, const kv_t *v, i64 v_stride,
+                                           int keys) {
+  load_tile<kHeadDimQK>(smem.k, k, k_stride, keys);
+  load_tile<kHeadDimV>(smem.v, v, v_stride, keys);
+  __syncthreads();
+  add_product_abt<kHeadDimQK>(s, smem.q, smem.k);
+}
+
+// O += P V: rows of P are written and read by the same half of a warp.
+__device__ __forceinline__ void add_output(Rows &rows, Smem &smem, const kv_t *, i64, int) {
+  __syncwarp();
+  add_product_ab<kBlockN>(rows.o, smem.p, smem.v);
 }
 
 // Gives a thread's row i the maximum of what it knew and of `largest`.
@@ -404,16 +518,18 @@ __device__ __forceinline__ void raise_max(Rows &rows, int i, float largest) {
 // after the exponential, since -inf * 0 is NaN when the scale is 0.
 template <bool kMasked>
 __device__ __forceinline__ void online_softmax(float (&s)[kRowsPerThread][kColumnsPerThread],
-                                               Rows &rows, float unit, MaskBounds bounds, int i0,
-                                               int j0, int j_end) {
+                                               Rows &rows, float unit, MaskBounds bounds,
+                                               const Params &params, const Place &place, int j0,
+                                               int j_end) {
 #pragma unroll
   for (int i = 0; i < kRowsPerThread; i++) {
+    const int row = place.row0 + tile_row(i);
     float largest = negative_infinity();
 #pragma unroll
     for (int c = 0; c < kColumnsPerThread; c++) {
-      const int row = i0 + tile_row(i), key = j0 + tile_column(c);
-      s[i][c] = score(s[i][c], row, key);
-      if (kMasked && !(key < j_end && keep(bounds, row, key))) s[i][c] = negative_infinity();
+      const int key = j0 + tile_column(c);
+      if (kMasked && !(key < j_end && keep(bounds, row / kGroup, key)))
+        s[i][c] = negative_infinity();
       largest = fmaxf(largest, s[i][c]);
     }
     raise_max(rows, i, lanes_max<kLanesN>(largest) * unit);
@@ -444,29 +560,28 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSM)
   const int bottom_right = params.bottom_right;
 
   // Which rows, and which keys they see
-  const BlockPlace place = block_place(blockIdx.x, ceil_div(len_q, kBlockM), heads_q);
-  const int i0 = place.tile * kBlockM, i1 = min(i0 + kBlockM, len_q);
-  const int keys = keys_in_use(params.seqused_k, place.sequence, len_k);
-  const MaskBounds bounds = mask_bounds(window_left, window_right, bottom_right, len_q, keys);
+  const Place place = place_of(params, blockIdx.x, batch, heads_q, heads_kv, len_q, len_k, total_q,
+                               total_k);
+  if (place.row0 >= place.row1) return;
+  const int i0 = place.row0 / kGroup, i1 = (place.row1 - 1) / kGroup + 1;  // queries
+  const MaskBounds bounds =
+      mask_bounds(window_left, window_right, bottom_right, place.len_q, place.len_k);
   int j_begin, j_end;
-  key_range(bounds, i0, i1, keys, j_begin, j_end);
-
-  const int head_kv = place.head / (heads_q / heads_kv);
-  const q_t *q = params.q + place.sequence * params.q_stride_batch +
-                 place.head * params.q_stride_head + i0 * params.q_stride_seq;
-  const kv_t *k = params.k + place.sequence * params.k_stride_batch + head_kv * params.k_stride_head;
-  const kv_t *v = params.v + place.sequence * params.v_stride_batch + head_kv * params.v_stride_head;
-
-  // Order knob kShareKV: K and V in one buffer leave room for larger tiles, for two barriers more
-  // in an iteration; apart, both are loaded at once.
-  auto &tile_k = smem.k;
-  auto &tile_v = smem.v;
+  key_range(bounds, i0, i1, place.len_k, j_begin, j_end);
+  const QueryRows<const q_t> q = query_rows(place, params.q, params.q_stride_batch,
+                                            params.q_stride_seq, params.q_stride_head);
+  const kv_t *k = first_key(place, params.k, params.k_stride_batch, params.k_stride_seq,
+                            params.k_stride_head);
+  const kv_t *v = first_key(place, params.v, params.v_stride_batch, params.v_stride_seq,
+                            params.v_stride_head);
 
   // The sign of the scale goes into Q, so that the largest score of a row is always the one that
   // counts most; its size, in units of log2, into the exponent.
-  load_tile<kHeadDimQK>(smem.q, q, params.q_stride_seq, i1 - i0, scale < 0 ? -1.0f : 1.0f);
+  load_rows<kHeadDimQK>(
+      smem.q, [&](int row) { return q.at(place.row0 + row); }, place.row1 - place.row0,
+      scale < 0 ? -1.0f : 1.0f);
   const float unit = fabsf(scale) * kLog2e;
-  clear_padding<(kShareKV && kHeadDimQK > kHeadDimV) ? kHeadDimQK : kHeadDimV>(tile_v);
+  clear_padding<kHeadDimV>(smem.v);
 
   Rows rows;
   clear(rows);
@@ -475,54 +590,26 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSM)
     const BlockClass seen = block_class(bounds, i0, i1, j0, j1);
     if (seen == kBlockEmpty) continue;
 
-    load_tile<kHeadDimQK>(tile_k, k + j0 * params.k_stride_seq, params.k_stride_seq, j1 - j0);
-    if (!kShareKV)
-      load_tile<kHeadDimV>(tile_v, v + j0 * params.v_stride_seq, params.v_stride_seq, j1 - j0);
-    __syncthreads();
-
     // S = Q K^T
     float s[kRowsPerThread][kColumnsPerThread] = {};
-    add_product_abt<kHeadDimQK>(s, smem.q, tile_k);
+    const kv_t *k_here = k + j0 * params.k_stride_seq, *v_here = v + j0 * params.v_stride_seq;
+    add_scores(s, smem, k_here, params.k_stride_seq, v_here, params.v_stride_seq, j1 - j0);
 
     // P = exp(scale S - max), in registers
     if (seen == kBlockFull && j1 - j0 == kBlockN)
-      online_softmax<false>(s, rows, unit, bounds, i0, j0, j_end);
+      online_softmax<false>(s, rows, unit, bounds, params, place, j0, j_end);
     else
-      online_softmax<true>(s, rows, unit, bounds, i0, j0, j_end);
+      online_softmax<true>(s, rows, unit, bounds, params, place, j0, j_end);
 
-    // P to shared memory: its rows are written and read by the same half of a warp
+    // P to shared memory
 #pragma unroll
     for (int i = 0; i < kRowsPerThread; i++)
 #pragma unroll
       for (int c = 0; c < kColumnsPerThread; c++) smem.p[tile_row(i)][tile_column(c)] = s[i][c];
-    if (kShareKV) {
-      __syncthreads();
-      load_tile<kHeadDimV>(tile_v, v + j0 * params.v_stride_seq, params.v_stride_seq, j1 - j0);
-      __syncthreads();
-    } else {
-      __syncwarp();
-    }
 
     // O += P V
-    add_product_ab<kBlockN>(rows.o, smem.p, tile_v);
+    add_output(rows, smem, v_here, params.v_stride_seq, j1 - j0);
     __syncthreads();
   }
-
-  // O /= sum, LSE = max + log(sum)
-  float *lse = params.lse + place.sequence * params.lse_stride_batch +
-               place.head * params.lse_stride_head + i0 * params.lse_stride_seq;
-#pragma unroll
-  for (int i = 0; i < kRowsPerThread; i++) {
-    const float sum = lanes_sum<kLanesN>(rows.sum[i]);
-    const float factor = row_factor(sum);
-#pragma unroll
-    for (int g = 0; g < kGroupsV; g++)
-#pragma unroll
-      for (int e = 0; e < kVecV; e++) rows.o[i][g][e] *= factor;
-    if (params.lse && lane_n() == 0 && tile_row(i) < i1 - i0)
-      lse[tile_row(i) * params.lse_stride_seq] = row_lse(rows.max[i], sum);
-  }
-  out_t *o = params.o + place.sequence * params.o_stride_batch +
-             place.head * params.o_stride_head + i0 * params.o_stride_seq;
-  store_output(o, params.o_stride_seq, i1 - i0, rows.o);
+  store_rows(params, place, rows);
 }
