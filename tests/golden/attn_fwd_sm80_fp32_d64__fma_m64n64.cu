@@ -7,7 +7,7 @@
 // tile    64 rows of Q per block, 64 keys per iteration
 // family  fp32 FMA on CUDA cores; every GPU since sm_75
 // launch  128 threads a block, 71,680 bytes of shared memory
-// grid    ceil(len_q / block_m) * heads_q * batch
+// grid    ceil(len_q * group / block_m) * heads_q / group * batch
 //
 // shared memory                   offset       bytes
 //   q    float [64][68]                0      17,408  Q; 4 floats of padding a row

@@ -7,7 +7,7 @@
 // tile    64 rows of Q per block, 64 keys per iteration, K and V take turns in one buffer
 // family  fp32 FMA on CUDA cores; every GPU since sm_75
 // launch  128 threads a block, 88,064 bytes of shared memory
-// grid    ceil(len_q / block_m) * heads_q * batch
+// grid    ceil(len_q * group / block_m) * heads_q / group * batch
 //
 // shared memory                   offset       bytes
 //   q    float [64][132]               0      33,792  Q; 4 floats of padding a row

@@ -7,7 +7,7 @@
 // tile    128 rows of Q per block, 32 keys per iteration, 3 tiles of K and V in flight
 // family  16-bit mma.sync on tensor cores; fp16 since sm_75, bf16 since sm_80
 // launch  128 threads a block, 81,920 bytes of shared memory
-// grid    ceil(len_q / block_m) * heads_q * batch
+// grid    ceil(len_q * group / block_m) * heads_q / group * batch
 //
 // shared memory                   offset       bytes
 //   q    elem_t [128][128]             0      32,768  Q; chunks swizzled
