@@ -48,9 +48,10 @@ static char *emitted_by_name(const char *name, int lines) {
 static int first_kernel(const attune_variant *v, int family, void (*visit)(const attune_kernel *)) {
   attune_tile tiles[ATTUNE_MAX_CANDIDATES];
   attune_kernel kernel;
+  char reason[ATTUNE_REASON_MAX];
+  if (!attune__family_serves(v, family, reason, sizeof reason)) return 0;
   const attune_model *model = attune__model(v->op, v->part, family);
-  int found = model ? model->candidates(v, tiles, ATTUNE_MAX_CANDIDATES) : 0, tile = 0;
-  if (!found) return 0;
+  int found = model->candidates(v, tiles, ATTUNE_MAX_CANDIDATES), tile = 0;
   while (tile < found && attune__kernel_make(v, &tiles[tile], NULL, &kernel)) tile++;
   ck_assert_int_lt(tile, found);
   visit(&kernel);
