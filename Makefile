@@ -62,7 +62,7 @@ PLACE      = VERSION=$(VERSION) PREFIX="$(PREFIX)" DESTDIR="$(DESTDIR)" BINDIR="
 # On a machine that got a copy of build/ but has no packages, what is there is used as it is.
 USABLE := $(shell [ -x $(B)/attune ] && ! .ci/deps.sh --check && echo yes)
 
-.PHONY: all run check check-gpu bench install uninstall abi format format-check lint layers san \
+.PHONY: all run check check-gpu bench bench-check install uninstall abi format format-check lint layers san \
         golden deps clean help
 
 all: $(INSTALLED) $(PROGRAMS) ## build build/attune, the libraries, tests and examples
@@ -78,6 +78,9 @@ check-gpu: $(if $(USABLE),,all) ## run what needs an NVIDIA GPU: every default k
 
 bench: $(if $(USABLE),,all) ## time the lookup
 	@for program in $(patsubst tests/bench/%.c,$(B)/bench/%,$(BENCHES)); do $$program || exit 1; done
+
+bench-check: $(SHARED) ## check what tests/bench/peers.py is made of, without torch and without a GPU
+	@python3 tests/bench/test_stats.py
 
 install: $(INSTALLED) ## libraries, headers, pkg-config, CMake, program, pages, specs to PREFIX
 	@$(PLACE) install $(B)
