@@ -104,7 +104,7 @@ lint: layers ## clang's and gcc's warnings as errors, clang-tidy, shellcheck
 	@shellcheck $(SCRIPTS)
 	@for f in $(SOURCES); do for compiler in gcc clang; do \
 	  $$compiler $(FLAGS) $(LUA_CFLAGS) -Werror -fsyntax-only $$f || exit 1; done; done
-	@g++ -Wall -Wextra -Werror -fsyntax-only -Iruntime -x c++ runtime/attune.h runtime/attune_cpu.h gen/jit.h
+	@g++ -Wall -Wextra -Werror -fsyntax-only -Iruntime -x c++ runtime/attune.h runtime/attune_dlpack.h runtime/attune_cpu.h gen/jit.h
 	@printf "%s\n" $(SOURCES) | xargs -P 2 -I{} clang-tidy --quiet {} -- $(FLAGS) $(LUA_CFLAGS)
 
 layers: ## fail on an include against the direction runtime <- gen <- tests
@@ -212,7 +212,7 @@ $(B)/share/attune.%: $(B)/attune
 
 # What tests/test_install.c looks at.
 $(B)/install-test/.done: $(INSTALLED) $(wildcard runtime/install/* runtime/*.def specs/*) runtime/attune.h \
-                         runtime/attune_cpu.h gen/jit.h
+                         runtime/attune_dlpack.h runtime/attune_cpu.h gen/jit.h
 	@rm -rf $(@D)
 	@VERSION=$(VERSION) PREFIX="$(abspath $(@D))" DESTDIR='' runtime/install/install.sh install $(B)
 	@touch $@

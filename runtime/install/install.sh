@@ -42,7 +42,8 @@ done
 for file in attune-config attune-config-version; do
   place_filled "$here/$file.cmake.in" "$LIBDIR/cmake/attune/$file.cmake"
 done
-for file in runtime/attune.h runtime/axes.def runtime/status.def runtime/attune_cpu.h gen/jit.h; do
+for file in runtime/attune.h runtime/axes.def runtime/status.def runtime/attune_dlpack.h \
+  runtime/attune_cpu.h gen/jit.h; do
   place "$file" "$INCLUDEDIR/attune/${file##*/}" 644
 done
 for file in specs/*; do place "$file" "$DATADIR/attune/specs/${file##*/}" 644; done
