@@ -213,7 +213,7 @@ static inline attune_status attune__dl_shapes(const int32_t q[4], const int32_t 
 
 static inline attune_status attune__dl_operands(const attune_dlpack *call, attune_problem *p,
                                                 attune_attn_args *a) {
-  int32_t q[4], k[4], v[4], o[4];
+  int32_t q[4] = {0}, k[4] = {0}, v[4] = {0}, o[4] = {0};
   attune_dtype dtype_v = (attune_dtype)0;
   attune_status status =
       attune_dlpack_tensor(call->q, "q", call->layout, call->device, &a->q, &p->dtype_q, q);
