@@ -1,7 +1,7 @@
 /* test_pack.c - a set in one file: round trips, equal bytes, damage of every kind noticed, read in
  * place by contexts, beside folders. Kernels are fake (fake.h); the program's words run at the end,
  * over a spec that NVRTC compiles. */
-#include "../gen/set_load.h"
+#include "../gen/set_diff.h"
 #include "fake.h"
 #include "scratch.h"
 
@@ -463,6 +463,77 @@ START_TEST(a_damaged_entry_is_a_miss) {
 }
 END_TEST
 
+/* ---- differences ----------------------------------------------------------------------------- */
+
+static const attune_difference *find_difference(const attune_diff *diff, const char *name,
+                                                const char *part) {
+  for (int i = 0; i < diff->count; i++) {
+    const attune_difference *d = &diff->items[i];
+    if (!strcmp(d->name, name) && (part ? d->part && !strcmp(d->part, part) : !d->part)) return d;
+  }
+  ck_abort_msg("no difference %s %s", name, part ? part : "");
+  return NULL;
+}
+
+static void expect_part(const attune_diff *diff, const char *name, const char *part,
+                        const char *before, const char *after) {
+  const attune_difference *d = find_difference(diff, name, part);
+  ck_assert_str_eq(d->before, before);
+  ck_assert_str_eq(d->after, after);
+}
+
+START_TEST(differences_are_named) {
+  static const fake_row other[] = {
+      {.variant = "attn_fwd_sm80_fp16_d64", .tile = "fma_m32n32"},
+      {.variant = "attn_fwd_sm80_fp16_d64_causal", .corner = ATTUNE_CORNER_TOP_LEFT},
+      {.variant = "attn_fwd_sm80_fp16_d64_window"}};
+  char left[64], right[64];
+  scratch_make(left), scratch_make(right);
+  fake_set(left, rows, 3), fake_set(right, other, 3);
+  attune_loaded a = load(left), b = load(right);
+  attune_diff diff;
+  ck_assert_int_eq(attune__set_diff(&a, &a, &diff), ATTUNE_OK);
+  ck_assert_int_eq(diff.count, 0);
+
+  attune_entry *changed = &b.entries[0]; /* of the causal kernel, which both have */
+  while (strcmp(changed->name, "attn_fwd_sm80_fp16_d64_causal__fma_m64n64") != 0) changed++;
+  unsigned char code[64] = {1};
+  changed->facts.registers = 41, changed->facts.spill_bytes = 8, changed->recipe.smem_bytes = 2048;
+  changed->recipe.abi = 77, changed->recipe.grid = 9;
+  changed->payload[ATTUNE_PAYLOAD_CUBIN].data = code;
+  changed->payload[ATTUNE_PAYLOAD_CUBIN].bytes = 64;
+  changed->payload[ATTUNE_PAYLOAD_CUBIN].raw_bytes = 64;
+  strcpy(changed->compiler, "nvrtc 99");
+  strcpy(b.set.made_by, "somebody");
+  ck_assert_int_eq(attune__set_diff(&a, &b, &diff), ATTUNE_OK);
+  const char *causal = changed->name, *variant = "attn_fwd_sm80_fp16_d64";
+  expect_part(&diff, causal, "registers", "40", "41");
+  expect_part(&diff, causal, "spills", "0", "8");
+  expect_part(&diff, causal, "smem", "1024", "2048");
+  ck_assert_str_eq(find_difference(&diff, causal, "ABI")->after, "77");
+  expect_part(&diff, causal, "grid", "1", "9");
+  expect_part(&diff, causal, "compiler", "none", "nvrtc 99");
+  ck_assert_ptr_nonnull(strstr(find_difference(&diff, causal, "code")->after, "64 bytes "));
+  expect_part(&diff, "attn_fwd_sm80_fp16_d64_causal", "corner", "bottom_right", "top_left");
+  expect_part(&diff, variant, "kernels", "attn_fwd_sm80_fp16_d64__fma_m64n64",
+              "attn_fwd_sm80_fp16_d64__fma_m32n32");
+  ck_assert_int_eq((int)find_difference(&diff, "attn_fwd_sm80_fp16_d64__fma_m32n32", NULL)->kind,
+                   ATTUNE_DIFF_KERNEL_ADDED);
+  ck_assert_int_eq((int)find_difference(&diff, variant, NULL)->kind, ATTUNE_DIFF_ROW_REMOVED);
+  ck_assert_str_eq(find_difference(&diff, variant, NULL)->shape_class, "decode");
+  ck_assert_int_eq(diff.kernels_added, 2);
+  ck_assert_int_eq(diff.kernels_removed, 2);
+  ck_assert_int_eq(diff.kernels_changed, 1);
+  ck_assert_int_eq(diff.rows_added, 1);
+  ck_assert_int_eq(diff.rows_removed, 1);
+  ck_assert_int_eq(diff.rows_changed, 2);
+  ck_assert_int_eq(diff.count, 1 + 2 + 2 + 7 + 1 + 1 + 2);
+  attune__diff_free(&diff);
+  attune__loaded_free(&a), attune__loaded_free(&b);
+  scratch_remove(left), scratch_remove(right);
+}
+END_TEST
+
 /* ---- the program ----------------------------------------------------------------------------- */
 
 static char output[8192]; /* what the last line printed, messages too */
@@ -504,6 +575,11 @@ START_TEST(words_of_the_program) {
   EXPECT(0, "$A verify $S/a.pack --device cpu --quick", "verified 2 of 2 kernels on cpu\n");
   EXPECT(0, "$A pack --strip $S/a.pack -o $S/thin.pack --json", "\"kernels\": 2");
   EXPECT(0, "[ $(wc -c <$S/thin.pack) -lt $(wc -c <$S/a.pack) ]", "");
+  EXPECT(0, "$A diff $S/a.pack $S/set", "the sets are equal\n");
+  EXPECT(1, "$A diff $S/a.pack $S/thin.pack", " -> none");
+  EXPECT(1, "$A diff $S/a.pack $S/thin.pack", "0 removed, 2 changed; rows: 0 added");
+  EXPECT(1, "$A diff --json $S/a.pack $S/thin.pack", "\"part\": \"PTX\"");
+  EXPECT(3, "$A diff $S/a.pack $S/nothing", "cannot open");
   EXPECT(2, "$A unpack $S/thin.pack -o $S/back", "is not empty");
   EXPECT(2, "$A pack $S/set", "-o FILE is missing");
   EXPECT(2, "$A pack $S/set -o $S/c.pack --arch sm_90a", "is for a spec");
@@ -517,4 +593,5 @@ TEST_MAIN("pack", packs_round_trip, an_empty_set_is_a_pack, stripped_is_machine_
           unpacking_is_all_or_nothing, every_flipped_bit_is_found, every_truncation_is_found,
           every_resealed_flip_is_refused_or_canonical, silly_sizes_are_refused,
           what_is_no_pack_is_said_to_be_none, contexts_open_it_as_a_folder, the_later_set_wins,
-          memory_is_borrowed, a_damaged_entry_is_a_miss, words_of_the_program)
+          memory_is_borrowed, a_damaged_entry_is_a_miss, differences_are_named,
+          words_of_the_program)
