@@ -2,7 +2,9 @@
  *
  * Input: the variant, the tiles of its kernels (whose edges matter), pins, the device's SM count.
  * Output: a list of cases, far ones last (a kernel that computes a wrong 64-bit offset takes the
- * device's context down with it). The numbers are made in verify_data.c.
+ * device's context down with it). Every case has all of the variant's features in their plainest
+ * form; those that are about a feature come from cases_features.c. The numbers are made in
+ * verify_data.c.
  *
  * The list is hopper.md section 9's matrix and features-and-conventions.md section 6.3: lengths
  * around tile edges, none, one; both corners; windows; GQA; more blocks than SMs; strides;
@@ -15,14 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the adding functions share. */
-typedef struct maker {
-  const attune__case_request *request;
-  attune__case base; /* what each case starts from */
-  int masked;        /* the corner matters */
-  attune_tile big;   /* largest block_m and block_n of the program */
-  attune__case_list *list;
-} maker;
+typedef attune__case_maker maker;
 
 /* ---- pins ---------------------------------------------------------------------------------- */
 
@@ -57,6 +52,9 @@ static void pin(const attune_pinset *pins, attune__case *c) {
   pinned_int(pins, "len_k", &c->shape.len_k);
   pinned_int(pins, "window_left", &c->shape.window_left);
   pinned_int(pins, "window_right", &c->shape.window_right);
+  pinned_int(pins, "total_q", &c->total_q);
+  pinned_int(pins, "total_k", &c->total_k);
+  if (pinned(pins, "softcap", &value)) c->softcap = (float)value;
   pin_heads(pins, &c->shape);
   if (pinned(pins, "scale", &value)) c->scale = (float)value, c->default_scale = 0;
   if (pinned_int(pins, "bottom_right", &bottom_right)) {
@@ -67,20 +65,46 @@ static void pin(const attune_pinset *pins, attune__case *c) {
 
 /* ---- adding -------------------------------------------------------------------------------- */
 
-/* Real data has one shape and scale, and far layouts are made for three rows. */
+/* Real data has one shape and scale, and far layouts are made for three rows (heads that are packed
+ * are more). */
 static int fixed_shape_is_kept(const attune__case *want, const attune__case *have) {
   const attune_shape *a = &want->shape, *b = &have->shape;
   if (want->fill != ATTUNE__FILL_REAL && !attune__case_far(want)) return 1;
-  return a->batch == b->batch && a->heads_q == b->heads_q && a->heads_kv == b->heads_kv &&
-         a->len_q == b->len_q && a->len_k == b->len_k && want->default_scale == have->default_scale;
+  return want->total_q == have->total_q && want->total_k == have->total_k && a->batch == b->batch &&
+         a->heads_q == b->heads_q && a->heads_kv == b->heads_kv && a->len_q == b->len_q &&
+         a->len_k == b->len_k && want->default_scale == have->default_scale;
 }
 
-static void add(maker *m, attune__case wanted) {
+static int varlen(const maker *m) {
+  return (m->request->variant->features & ATTUNE_FEATURE_VARLEN) != 0;
+}
+
+/* Packed sequences must find room in a total that is pinned. */
+static int totals_suffice(const maker *m, const attune__case *c) {
+  const attune_shape *s = &c->shape;
+  return !varlen(m) || ((!c->total_q || s->batch * s->len_q <= c->total_q) &&
+                        (!c->total_k || s->batch * s->len_k <= c->total_k));
+}
+
+/* Heads that share a tile share a key/value head. */
+static void pack_heads(const maker *m, attune__case *c) {
+  const int group = m->request->variant->group;
+  attune_shape *s = &c->shape;
+  double pin;
+  if (s->heads_q / s->heads_kv % group == 0) return;
+  if (pinned(m->request->pins, "heads_q", &pin))
+    s->heads_kv = s->heads_q / group;
+  else
+    s->heads_q = s->heads_kv * group;
+}
+
+void attune__case_add(maker *m, attune__case wanted) {
   attune__case_list *list = m->list;
   attune__case c = wanted;
   if (m->request->quick && !c.quick) return;
   pin(m->request->pins, &c);
-  if (!fixed_shape_is_kept(&wanted, &c)) return;
+  pack_heads(m, &c);
+  if (!fixed_shape_is_kept(&wanted, &c) || !totals_suffice(m, &c)) return;
   if (list->count == list->capacity) {
     int capacity = list->capacity ? 2 * list->capacity : 64;
     attune__case *item = realloc(list->item, (size_t)capacity * sizeof *item);
@@ -94,20 +118,22 @@ static void add(maker *m, attune__case wanted) {
 }
 
 /* With both corners where that makes a difference. */
-static void add_corners(maker *m, attune__case c) {
-  add(m, c);
-  if (!m->masked || (c.shape.len_q == c.shape.len_k && c.used == ATTUNE__USED_NULL)) return;
+void attune__case_add_corners(maker *m, attune__case c) {
+  attune__case_add(m, c);
+  if (!m->masked || (c.shape.len_q == c.shape.len_k && c.used_q == ATTUNE__USED_NULL &&
+                     c.used_k == ATTUNE__USED_NULL && c.lengths == ATTUNE__LENGTHS_EQUAL))
+    return;
   c.shape.corner = ATTUNE_CORNER_BOTTOM_RIGHT;
-  add(m, c);
+  attune__case_add(m, c);
 }
 
-static attune__case with_lengths(const maker *m, int64_t len_q, int64_t len_k) {
+attune__case attune__case_lengths(const maker *m, int64_t len_q, int64_t len_k) {
   attune__case c = m->base;
   c.shape.len_q = len_q, c.shape.len_k = len_k;
   return c;
 }
 
-static attune__case with_heads(attune__case c, int64_t batch, int64_t heads_q, int64_t heads_kv) {
+attune__case attune__case_heads(attune__case c, int64_t batch, int64_t heads_q, int64_t heads_kv) {
   c.shape.batch = batch, c.shape.heads_q = heads_q, c.shape.heads_kv = heads_kv;
   return c;
 }
@@ -115,17 +141,17 @@ static attune__case with_heads(attune__case c, int64_t batch, int64_t heads_q, i
 /* ---- the groups ---------------------------------------------------------------------------- */
 
 static void add_tile_edges(maker *m, int64_t bm, int64_t bn) {
-  add(m, with_lengths(m, 1, 1));
-  add(m, with_lengths(m, bm - 1, bn - 1));
-  add(m, with_lengths(m, bm, bn));
-  add(m, with_lengths(m, bm / 2 + 1, bn + bn / 2));
-  add_corners(m, with_lengths(m, bm + 1, bn + 1));
-  add_corners(m, with_lengths(m, 1, 2 * bn + 1));
-  add_corners(m, with_lengths(m, 2 * bm + 1, 1));
-  attune__case several = with_lengths(m, bm + 1, 3 * bn + 1);
+  attune__case_add(m, attune__case_lengths(m, 1, 1));
+  attune__case_add(m, attune__case_lengths(m, bm - 1, bn - 1));
+  attune__case_add(m, attune__case_lengths(m, bm, bn));
+  attune__case_add(m, attune__case_lengths(m, bm / 2 + 1, bn + bn / 2));
+  attune__case_add_corners(m, attune__case_lengths(m, bm + 1, bn + 1));
+  attune__case_add_corners(m, attune__case_lengths(m, 1, 2 * bn + 1));
+  attune__case_add_corners(m, attune__case_lengths(m, 2 * bm + 1, 1));
+  attune__case several = attune__case_lengths(m, bm + 1, 3 * bn + 1);
   several.quick = 1;
-  add_corners(m, several);
-  add_corners(m, with_lengths(m, 2 * bm + bn + 1, bn - 1));
+  attune__case_add_corners(m, several);
+  attune__case_add_corners(m, attune__case_lengths(m, 2 * bm + bn + 1, bn - 1));
 }
 
 static void add_edges(maker *m) {
@@ -135,18 +161,20 @@ static void add_edges(maker *m) {
     for (int j = 0; j < i; j++)
       seen |= m->request->tiles[j].block_m == tile->block_m &&
               m->request->tiles[j].block_n == tile->block_n;
-    if (!seen) add_tile_edges(m, tile->block_m, tile->block_n);
+    /* A tile's rows are of all the heads of a group. */
+    int64_t queries = tile->block_m / m->request->variant->group;
+    if (!seen) add_tile_edges(m, queries > 1 ? queries : 1, tile->block_n);
   }
 }
 
 static void add_lengths(maker *m) {
-  attune__case none = with_lengths(m, m->big.block_m + 1, 0);
+  attune__case none = attune__case_lengths(m, m->big.block_m + 1, 0);
   none.quick = 1;
-  add(m, none);
-  add(m, with_lengths(m, 0, m->big.block_n + 1));
-  add(m, with_lengths(m, 0, 0));
-  add(m, with_heads(with_lengths(m, 5, 7), 0, 4, 2));
-  add_corners(m, with_heads(with_lengths(m, 1025, 1025), 1, 2, 1));
+  attune__case_add(m, none);
+  attune__case_add(m, attune__case_lengths(m, 0, m->big.block_n + 1));
+  attune__case_add(m, attune__case_lengths(m, 0, 0));
+  attune__case_add(m, attune__case_heads(attune__case_lengths(m, 5, 7), 0, 4, 2));
+  attune__case_add_corners(m, attune__case_heads(attune__case_lengths(m, 1025, 1025), 1, 2, 1));
 }
 
 static void add_windows(maker *m) {
@@ -154,107 +182,120 @@ static void add_windows(maker *m) {
                                    {-1, 9}, {-1, -1}, {1000, 700}};
   if (!attune__mask_has_lower(m->request->variant->mask)) return;
   for (size_t i = 0; i < sizeof windows / sizeof *windows; i++) {
-    attune__case c = with_lengths(m, m->big.block_m + 1, 3 * m->big.block_n + 1);
+    attune__case c = attune__case_lengths(m, m->big.block_m + 1, 3 * m->big.block_n + 1);
     c.shape.window_left = windows[i][0], c.shape.window_right = windows[i][1];
     c.quick = i == 0 || i == 3;
-    add_corners(m, c);
+    attune__case_add_corners(m, c);
     c.shape.len_q = c.shape.len_k = m->big.block_m + m->big.block_n + 3;
-    add(m, c);
+    attune__case_add(m, c);
     c.shape.len_q = 2 * m->big.block_m + 7, c.shape.len_k = m->big.block_n + 1;
-    add_corners(m, c);
+    attune__case_add_corners(m, c);
   }
 }
 
 static void add_heads(maker *m) {
-  attune__case c = with_lengths(m, m->big.block_m / 2 + 3, m->big.block_n + 3);
-  add(m, with_heads(c, 3, 4, 4));
-  add(m, with_heads(c, 2, 8, 1));
+  attune__case c = attune__case_lengths(m, m->big.block_m / 2 + 3, m->big.block_n + 3);
+  attune__case_add(m, attune__case_heads(c, 3, 4, 4));
+  attune__case_add(m, attune__case_heads(c, 2, 8, 1));
   /* Blocks for each SM to run several, even with a few resident at once. */
-  add(m, with_heads(with_lengths(m, 33, m->big.block_n + 1), m->request->sm_count / 6 + 2, 24, 3));
+  attune__case_add(m, attune__case_heads(attune__case_lengths(m, 33, m->big.block_n + 1),
+                                         m->request->sm_count / 6 + 2, 24, 3));
   c.quick = 1;
-  add(m, with_heads(c, 2, 6, 2));
+  attune__case_add(m, attune__case_heads(c, 2, 6, 2));
 }
 
 static void add_layouts(maker *m) {
-  attune__case c = with_lengths(m, m->big.block_m + 5, m->big.block_n + 9);
+  attune__case c = attune__case_lengths(m, m->big.block_m + 5, m->big.block_n + 9);
   c.layout = ATTUNE__LAYOUT_BHSD;
-  add(m, c);
+  attune__case_add(m, c);
   c.layout = ATTUNE__LAYOUT_GAPPED, c.lse = ATTUNE__LSE_STRIDED, c.quick = 1;
-  add(m, c);
+  attune__case_add(m, c);
   c.layout = ATTUNE__LAYOUT_BROADCAST, c.lse = ATTUNE__LSE_NULL, c.quick = 0;
-  add(m, with_heads(c, 3, 4, 2));
+  attune__case_add(m, attune__case_heads(c, 3, 4, 2));
   if (m->request->variant->align != ATTUNE_ALIGN_ELEM) return;
   c.layout = ATTUNE__LAYOUT_ODD, c.lse = ATTUNE__LSE_STRIDED, c.quick = 1;
-  add(m, c);
+  attune__case_add(m, c);
 }
 
 static void add_used(maker *m) {
   const attune_shape *base = &m->base.shape;
-  attune__case c = with_heads(with_lengths(m, m->big.block_m + 3, 2 * m->big.block_n + 3), 5,
-                              base->heads_q, base->heads_kv);
-  c.used = ATTUNE__USED_MIXED, c.quick = 1;
-  add_corners(m, c);
+  attune__case c =
+      attune__case_heads(attune__case_lengths(m, m->big.block_m + 3, 2 * m->big.block_n + 3), 5,
+                         base->heads_q, base->heads_kv);
+  c.used_k = ATTUNE__USED_MIXED, c.quick = 1;
+  attune__case_add_corners(m, c);
   c.fill = ATTUNE__FILL_LOUD, c.quick = 0;
-  add_corners(m, c);
+  attune__case_add_corners(m, c);
   c.fill = ATTUNE__FILL_NORMAL, c.layout = ATTUNE__LAYOUT_GAPPED;
-  add_corners(m, c);
-  c.layout = ATTUNE__LAYOUT_BSHD, c.shape.batch = 2, c.used = ATTUNE__USED_FULL;
-  add_corners(m, c);
+  attune__case_add_corners(m, c);
+  c.layout = ATTUNE__LAYOUT_BSHD, c.shape.batch = 2, c.used_k = ATTUNE__USED_FULL;
+  attune__case_add_corners(m, c);
 }
 
 static void add_scales(maker *m) {
   /* The last one is subnormal. */
   static const float scales[] = {0, -0.375f, 1e-12f, 0x1p-130f};
   for (size_t i = 0; i < sizeof scales / sizeof *scales; i++) {
-    attune__case c = with_lengths(m, 19, m->big.block_n + 2);
+    attune__case c = attune__case_lengths(m, 19, m->big.block_n + 2);
     c.default_scale = 0, c.scale = scales[i], c.quick = i == 1;
-    add(m, c);
+    attune__case_add(m, c);
   }
 }
 
 static void add_values(maker *m) {
-  attune__case c = with_lengths(m, m->big.block_m + 2, 2 * m->big.block_n + 2);
+  attune__case c = attune__case_lengths(m, m->big.block_m + 2, 2 * m->big.block_n + 2);
   c.fill = ATTUNE__FILL_WIDE;
-  add(m, c);
+  attune__case_add(m, c);
   c.fill = ATTUNE__FILL_HUGE, c.default_scale = 0, c.scale = 1, c.quick = 1;
-  add(m, c);
+  attune__case_add(m, c);
   c.scale = -1, c.quick = 0;
-  add(m, c);
+  attune__case_add(m, c);
   if (!m->masked) return;
-  c = with_lengths(m, m->big.block_m + 2, m->big.block_m + 2);
+  c = attune__case_lengths(m, m->big.block_m + 2, m->big.block_m + 2);
   c.fill = ATTUNE__FILL_NAN_KEY, c.quick = 1;
-  add(m, c);
+  attune__case_add(m, c);
 }
 
 /* The call names no corner: legal on equal lengths, and everywhere when the set's spec named one.
  */
 static void add_unset_corner(maker *m) {
-  if (!m->masked) return;
-  attune__case c = with_lengths(m, m->big.block_m + 1, m->big.block_m + 1);
+  if (!m->masked || (varlen(m) && !m->request->corner)) return;
+  attune__case c = attune__case_lengths(m, m->big.block_m + 1, m->big.block_m + 1);
   c.corner_unset = 1;
   if (m->request->corner) c.shape.corner = m->request->corner;
-  add(m, c);
+  attune__case_add(m, c);
   c.shape.len_k = 2 * m->big.block_n + 1;
-  if (m->request->corner) add(m, c);
+  if (m->request->corner) attune__case_add(m, c);
 }
 
 static void add_real(maker *m) {
   if (!attune__real_fits(m->request->variant)) return;
-  attune__case c = with_heads(with_lengths(m, ATTUNE__REAL_SEQ, ATTUNE__REAL_SEQ),
-                              ATTUNE__REAL_BATCH, ATTUNE__REAL_HEADS, ATTUNE__REAL_HEADS);
-  c.fill = ATTUNE__FILL_REAL, c.used = ATTUNE__USED_REAL, c.quick = 1;
-  for (c.layer = 0; c.layer < ATTUNE__REAL_LAYERS; c.layer++) add(m, c);
+  attune__case c = attune__case_heads(attune__case_lengths(m, ATTUNE__REAL_SEQ, ATTUNE__REAL_SEQ),
+                                      ATTUNE__REAL_BATCH, ATTUNE__REAL_HEADS, ATTUNE__REAL_HEADS);
+  c.fill = ATTUNE__FILL_REAL, c.quick = 1;
+  if (varlen(m))
+    c.lengths = ATTUNE__LENGTHS_REAL;
+  else
+    c.used_k = ATTUNE__USED_REAL;
+  for (c.layer = 0; c.layer < ATTUNE__REAL_LAYERS; c.layer++) attune__case_add(m, c);
 }
 
+/* Packed, the rows of a sequence or the sequences are far from each other. */
 static void add_far(maker *m) {
-  attune__case c = with_lengths(m, 3, 3);
+  attune__case c = attune__case_lengths(m, 3, 3);
   c.layout = ATTUNE__LAYOUT_FAR_SEQ;
-  add(m, c);
-  c = with_lengths(m, 5, 9);
+  if (varlen(m)) {
+    attune__case_add(m, attune__case_heads(c, 1, 2, 2));
+    c.shape.len_q = c.shape.len_k = 1;
+    attune__case_add(m, attune__case_heads(c, 3, 2, 2));
+  } else {
+    attune__case_add(m, c);
+  }
+  c = attune__case_lengths(m, 5, 9);
   c.layout = ATTUNE__LAYOUT_FAR_BATCH;
-  add(m, with_heads(c, 3, 4, 2));
+  if (!varlen(m)) attune__case_add(m, attune__case_heads(c, 3, 4, 2));
   c.layout = ATTUNE__LAYOUT_FAR_HEAD;
-  add(m, with_heads(c, 2, 3, 3));
+  attune__case_add(m, attune__case_heads(c, 2, 3, 3));
 }
 
 static maker maker_of(const attune__case_request *request, attune__case_list *list) {
@@ -265,7 +306,8 @@ static maker maker_of(const attune__case_request *request, attune__case_list *li
     if (tile->block_n > m.big.block_n) m.big.block_n = tile->block_n;
   }
   int mask = request->variant->mask, windowed = attune__mask_has_lower(mask);
-  m.masked = windowed || attune__mask_has_upper(mask);
+  m.masked =
+      windowed || attune__mask_has_upper(mask) || request->variant->features & ATTUNE_FEATURE_ALIBI;
   m.base.shape = (attune_shape){.batch = request->small ? 1 : 2,
                                 .heads_q = request->small ? 2 : 4,
                                 .heads_kv = request->small ? 1 : 2,
@@ -273,6 +315,8 @@ static maker maker_of(const attune__case_request *request, attune__case_list *li
                                 .window_right = windowed ? 6 : -1,
                                 .corner = ATTUNE_CORNER_TOP_LEFT};
   m.base.default_scale = 1;
+  m.base.softcap = 15;
+  m.base.classes = 1;
   return m;
 }
 
@@ -285,6 +329,7 @@ attune_status attune__cases_make(const attune__case_request *request, attune__ca
   add_heads(&m);
   add_layouts(&m);
   add_used(&m);
+  attune__case_add_features(&m);
   add_scales(&m);
   add_values(&m);
   add_unset_corner(&m);
@@ -296,42 +341,6 @@ attune_status attune__cases_make(const attune__case_request *request, attune__ca
   return attune_fail(ATTUNE_NO_MEMORY, "no memory for the list of cases");
 }
 
-/* ---- printing ------------------------------------------------------------------------------ */
-
 int attune__case_far(const attune__case *c) {
   return c->layout >= ATTUNE__LAYOUT_FAR_BATCH;
-}
-
-static void print_mask(const attune_variant *variant, const attune__case *c, attune__text *out) {
-  const attune_shape *s = &c->shape;
-  if (variant->mask == ATTUNE_MASK_NONE) return;
-  attune__text_printf(out, " %s", attune__mask_name(variant->mask));
-  if (attune__mask_has_lower(variant->mask))
-    attune__text_printf(out, "(%d,%d)", (int)s->window_left, (int)s->window_right);
-  attune__text_printf(out, " %s",
-                      c->corner_unset ? "no_corner" : attune__corner_name((int)s->corner));
-}
-
-void attune__case_print(const attune_variant *variant, const attune__case *c, char *out,
-                        size_t size) {
-  static const char *const layouts[] = {"bshd", "bhsd",      "gapped",  "broadcast",
-                                        "odd",  "far_batch", "far_seq", "far_head"};
-  static const char *const fills[] = {
-      "", " wide_scores", " scores_1e4", " loud_hidden_keys", " nan_key", " minilm_layer_"};
-  static const char *const used[] = {"", " used_full", " used_mixed", ""};
-  static const char *const lse[] = {"", " lse_strided", " lse_null"};
-  const attune_shape *s = &c->shape;
-  attune__text text = {0};
-  attune__text_printf(&text, "b%d h%d/%d q%d k%d", (int)s->batch, (int)s->heads_q, (int)s->heads_kv,
-                      (int)s->len_q, (int)s->len_k);
-  print_mask(variant, c, &text);
-  attune__text_printf(&text, " %s%s%s%s", layouts[c->layout], used[c->used], lse[c->lse],
-                      fills[c->fill]);
-  if (c->fill == ATTUNE__FILL_REAL) attune__text_puts(&text, c->layer ? "5" : "0");
-  if (!c->default_scale) {
-    attune__text_puts(&text, " scale_");
-    attune__text_number(&text, (double)c->scale);
-  }
-  snprintf(out, size, "%s", text.data ? text.data : "");
-  attune__text_free(&text);
 }

@@ -1,9 +1,11 @@
 /* reference.h - attention in float64 on the host, and the same attention with a dtype's rounding
  * points: what every kernel is compared with. Threaded over (batch, head).
  *
- * Inputs are floats that already hold rounded values, laid out [batch, heads, seq, dim], dense.
- * Keys that a row does not see are never touched by its arithmetic, so they may hold NaN; a row
- * that sees a NaN gets NaN; a row that sees no key gets O = 0 and LSE = -inf. The result does not
+ * Inputs are floats that already hold rounded values, laid out [batch, heads, seq, dim], dense;
+ * packed sequences too, as lengths in use. The scores are those of attune_attn_args (attune.h).
+ * A pair that the mask, the lengths or the bits leave out is never touched by arithmetic, so its
+ * key and its bias may hold NaN; a row that sees a NaN gets NaN. A row of which no score is above
+ * -inf gives O = 0 and LSE = -inf; with a sink, O = 0 and LSE = the sink. The result does not
  * depend on the number of threads. */
 #ifndef ATTUNE_REFERENCE_H
 #define ATTUNE_REFERENCE_H
@@ -31,15 +33,18 @@ typedef struct attune_reference_problem {
 /* o [batch, heads_q, len_q, head_dim_v] and lse [batch, heads_q, len_q] (may be NULL) in double.
  * ATTUNE_NO_MEMORY. */
 attune_status attune__reference(const attune_reference_problem *p, double *o, double *lse);
-/* Standard attention in the variant's dtypes. Rounding points, in order: S = Q K^T summed in float,
- * scaled in float, rounded to dtype_q; softmax in float; P rounded to dtype_q; O summed in float,
- * rounded to dtype_out. LSE from the rounded S, in float. */
+/* Standard attention in the variant's dtypes. Rounding points, in order: S = Q K^T summed in float;
+ * scale, softcap, bias and ALiBi in float, each operation rounded; S rounded to dtype_q; softmax in
+ * float, a sink in float among its terms; P rounded to dtype_q; O summed in float, rounded to
+ * dtype_out. LSE from the rounded S, in float. */
 attune_status attune__reference_rounded(const attune_reference_problem *p, double *o, double *lse);
-/* Keys in use of a sequence. */
-int64_t attune__keys_used(const attune_shape *shape, const int32_t *seqused_k, int64_t batch);
-/* The keys that row i of the sequence sees, as a half-open range. */
-void attune__keys_seen(const attune_variant *variant, const attune_shape *shape, int64_t used,
-                       int64_t i, int64_t *begin, int64_t *end);
+/* The shape of one sequence: the lengths are those in use. Its masks follow them. */
+attune_shape attune__sequence(const attune_reference_problem *p, int64_t batch);
+/* Whether the bits, where the variant has them, keep the pair (query head h, query i, key j). */
+int attune__bit(const attune_reference_problem *p, int64_t batch, int64_t head, int64_t i,
+                int64_t j);
+/* What a bias counts as: finite ones end at -1e38. */
+float attune__bias_value(float x);
 
 /* Rounding to a dtype and its bits, round to nearest even. */
 float attune__round(int dtype, float x);

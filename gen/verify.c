@@ -34,31 +34,13 @@ typedef struct run {
 
 /* ---- one launch ---------------------------------------------------------------------------- */
 
-/* Which part of the arena a stray write hit. */
-static const char *region_of(const attune__arena *a, size_t at) {
-  const struct {
-    size_t offset;
-    const char *name;
-  } regions[] = {{a->o.offset, "before O"},
-                 {a->lse.offset, "in O's gaps or behind it"},
-                 {a->q.offset, "in LSE's gaps or behind it"},
-                 {a->k.offset, "in Q or behind it"},
-                 {a->v.offset, "in K or behind it"},
-                 {a->used, "in V or behind it"},
-                 {a->workspace, "in seqused_k or behind it"}};
-  at %= a->island_bytes;
-  for (size_t i = 0; i < sizeof regions / sizeof *regions; i++)
-    if (at < regions[i].offset) return regions[i].name;
-  return "behind the workspace";
-}
-
 static attune_status check_untouched(const run *r) {
   const attune__arena *a = &r->arena;
   size_t bytes = (size_t)a->islands * a->island_bytes;
   if (!memcmp(r->after, a->image, bytes)) return ATTUNE_OK;
   size_t at = 0;
   while (r->after[at] == a->image[at]) at++;
-  return attune_fail(ATTUNE_MISMATCH, "wrote where it must not: %s", region_of(a, at));
+  return attune_fail(ATTUNE_MISMATCH, "wrote where it must not: %s", attune__arena_region(a, at));
 }
 
 static attune_status launch(const verifier *v, run *r, const attune__case *c, int which) {
@@ -83,8 +65,8 @@ static attune_status allocate_run(run *r) {
   r->after = malloc((size_t)r->arena.islands * r->arena.island_bytes);
   r->o = malloc(elements * sizeof *r->o + 1);
   for (int i = 0; i < 2; i++) {
-    r->raw[i] = malloc(bytes + 1);
-    r->lse[i] = malloc(rows * sizeof *r->lse[i] + 1);
+    r->raw[i] = calloc(bytes + 1, 1); /* rows that are not in use stay as they are */
+    r->lse[i] = calloc(rows + 1, sizeof *r->lse[i]);
   }
   if (r->after && r->o && r->raw[0] && r->raw[1] && r->lse[0] && r->lse[1]) return ATTUNE_OK;
   return attune_fail(ATTUNE_NO_MEMORY, "no host memory for a case's outputs");

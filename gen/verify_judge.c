@@ -8,15 +8,24 @@
  * LSE is fp32 arithmetic on exact inputs, whatever the dtype; its bound is absolute, per row, and
  * holds for any order of summation. Let e = 2^-23 (an addition that rounds to nearest is off by e/2
  * of its result, one that truncates, as tensor cores do, by e), d = head_dim_qk, n = keys that the
- * row sees, A = |scale| |q| max|k| >= any |s| (Cauchy-Schwarz, as for the sum of the |q_i k_i| that
- * the errors of a dot product are bounded by). ln sum exp moves by at most the largest error of a
- * score. d products and d additions of a score                           (d + 1) e A scale *
- * log2(e), its product with s and with the maximum, back        5 e A final product and sum, max *
- * scale + ln l                             2 e A l: n terms added, each from ex2.approx (2 e) and a
- * rescale            (n + 4) e lg2.approx (2 e absolute), ln n <= 21, rounded 20 e in all  e ((d +
- * 8) A + n + 24). Standard attention rounds S to dtype_q: + half an ulp at A.
+ * row sees and its sink, A = |scale| |q| max|k| >= any |scale q . k| (Cauchy-Schwarz, as for the
+ * sum of the |q_i k_i| that the errors of a dot product are bounded by), c = the softcap, M >= any
+ * score that weighs e^-40 of the row's largest or more, and >= its terms and its sink: M = min(A,
+ * c) + |bias| + |slope| distance, A where there is none of them. ln sum exp moves by at most the
+ * largest error of a score that weighs. d products and d additions of a score (d + 1) e A softcap:
+ * x = s (scale / c), two roundings                              c |x| sech^2 x e <= 0.45 e c 1 - 2
+ * / (E + 1), E = e^(2x): its argument, two roundings and the constant's  the same, twice ex2.approx
+ * 2 e, of which 2 E / (E + 1)^2 <= 1/2 comes through; sum, rcp.approx (3/2 e of at most 2); last
+ * sum; product with c                                    e c, 3 e c, e c / 2 twice (tanhf is
+ * better)                                                    7 e c in all product with the scale,
+ * bias, slope times distance, its sum            3 e M, where they are scale * log2(e), its product
+ * with s and with the maximum, back         5 e M final product and sum, max * scale + ln l 2 e M
+ *   l: n terms added, each from ex2.approx (2 e) and a rescale             (n + 4) e
+ *   lg2.approx (2 e absolute), ln n <= 21, rounded                         20 e
+ * Standard attention rounds S to dtype_q: + half an ulp at M.
  *
- * A NaN never passes. A row that sees no key must be exactly 0 and -inf. */
+ * A NaN never passes. A row whose exact O is 0, such as one that sees no key, must be exactly 0.
+ * Rows that are not in use are not looked at here: they must keep their poison (verify_arena.c). */
 #include "cases.h"
 
 #include "text.h"
@@ -73,7 +82,22 @@ static void fault_off(attune__judgement *j, const attune_shape *s, int64_t row, 
 
 /* Rows that see the key that was spoiled. */
 static int unjudged(const attune__trial *t, const attune__case *c, int64_t row) {
-  return c->fill == ATTUNE__FILL_NAN_KEY && isnan(t->lse[row]);
+  return (c->fill == ATTUNE__FILL_NAN_KEY || c->fill == ATTUNE__FILL_NAN_NEIGHBOURS) &&
+         isnan(t->lse[row]);
+}
+
+/* Rows that are not in use hold nothing. */
+static int in_use(const attune__trial *t, int64_t row) {
+  const attune_shape *s = &t->problem.shape;
+  return row % s->len_q < t->rows_q[row / s->len_q / s->heads_q];
+}
+
+/* No key, or none that weighs anything beside the sink. */
+static int sees_nothing(const attune__trial *t, int64_t row) {
+  int dim = t->problem.variant.head_dim_v;
+  for (int64_t i = row * dim; i < (row + 1) * dim; i++)
+    if (!(t->o[i] == 0)) return 0;
+  return 1;
 }
 
 static double largest_v(const attune__trial *t) {
@@ -116,11 +140,12 @@ static void judge_row(const attune__trial *t, const attune__outputs *out, int64_
 static void judge_o(const attune__trial *t, const attune__case *c, const attune__outputs *out,
                     attune__judgement *j) {
   const attune_variant *v = &t->problem.variant;
-  int64_t worst = 0;
+  int64_t worst = 0, rows = 0;
   for (int64_t row = 0; row < t->rows; row++) {
-    if (unjudged(t, c, row)) continue;
+    rows += in_use(t, row);
+    if (!in_use(t, row) || unjudged(t, c, row)) continue;
     j->rows++;
-    if (isinf(t->lse[row]) && t->lse[row] < 0)
+    if (sees_nothing(t, row))
       judge_empty(t, out, row, j);
     else
       judge_row(t, out, row, j, &worst);
@@ -128,7 +153,7 @@ static void judge_o(const attune__trial *t, const attune__case *c, const attune_
   j->max_v = largest_v(t);
   j->bound = 2 * j->reference_error + attune__ulp(v->dtype_out, j->max_o);
   if (v->dtype_out == ATTUNE_DTYPE_FP32) j->bound += 8 * attune__ulp(v->dtype_out, j->max_v);
-  if (t->rows && !j->rows)
+  if (rows && !j->rows)
     snprintf(j->fault, sizeof j->fault, "no row could be judged: the case itself is wrong");
   if (!isfinite(j->bound))
     snprintf(j->fault, sizeof j->fault, "the bound is not finite: the case itself is wrong");
@@ -143,7 +168,7 @@ static void judge_file(const attune__trial *t, const attune__outputs *out, attun
   int dim = t->problem.variant.head_dim_v;
   double bound = j->bound + attune__ulp(ATTUNE_DTYPE_FP32, j->max_o) / 2;
   for (int64_t row = 0; t->file_o && row < t->rows; row++) {
-    if (row % s->len_q >= t->used[row / s->len_q / s->heads_q]) continue;
+    if (row % s->len_q >= t->rows_k[row / s->len_q / s->heads_q]) continue; /* padding */
     for (int c = 0; c < dim; c++) {
       double have = (double)out->o[row * dim + c], want = (double)t->file_o[row * dim + c];
       if (!(fabs(have - want) <= bound)) fault_off(j, s, row, c, have, want, bound);
@@ -171,16 +196,63 @@ static double largest_key(const attune__trial *t, int64_t kv_head) {
   return largest;
 }
 
+/* What a key's score takes beside q . k, and the sizes of its terms. */
+static double terms_at(const attune__trial *t, int64_t batch, int64_t head, int64_t i, int64_t j,
+                       double *sizes) {
+  const attune_reference_problem *p = &t->problem;
+  const int64_t *stride = p->bias_stride;
+  const attune_shape s = attune__sequence(p, batch);
+  double bias = 0, slope = 0;
+  int64_t diagonal = i + (s.corner == ATTUNE_CORNER_BOTTOM_RIGHT ? s.len_k - s.len_q : 0);
+  if (t->bias)
+    bias = (double)attune__bias_value(
+        t->bias[batch * stride[0] + head * stride[1] + i * stride[2] + j * stride[3]]);
+  if (t->slopes) slope = (double)t->slopes[batch * s.heads_q + head] * (double)llabs(j - diagonal);
+  *sizes = fabs(bias) + fabs(slope);
+  return bias - slope;
+}
+
+/* What the bound of a row's LSE is made of. */
+typedef struct row_sizes {
+  int64_t keys;
+  double terms; /* largest sum of a score's terms, of keys that weigh */
+} row_sizes;
+
+/* Scores without their terms lie within +-core. */
+static row_sizes sizes_of(const attune__trial *t, int64_t batch, int64_t head, int64_t i,
+                          double core) {
+  const int64_t keys = t->rows_k[batch];
+  double sizes, best = -INFINITY;
+  row_sizes out = {0, 0};
+  for (int64_t j = 0; j < keys; j++) {
+    if (!attune__trial_keeps(t, batch, head, i, j)) continue;
+    best = fmax(best, terms_at(t, batch, head, i, j, &sizes));
+    out.keys++;
+  }
+  for (int64_t j = 0; j < keys; j++)
+    if (attune__trial_keeps(t, batch, head, i, j) &&
+        terms_at(t, batch, head, i, j, &sizes) >= best - 2 * core - 40 && sizes > out.terms)
+      out.terms = sizes;
+  return out;
+}
+
 static double lse_bound(const attune__trial *t, int64_t row, double key) {
   const attune_reference_problem *p = &t->problem;
   const attune_variant *v = &p->variant;
   const attune_shape *s = &p->shape;
-  int64_t begin, end, batch = row / s->len_q / s->heads_q;
-  int64_t used = attune__keys_used(s, t->used, batch);
-  attune__keys_seen(v, s, used, row % s->len_q, &begin, &end);
+  const int scored =
+      (v->features & (ATTUNE_FEATURE_SOFTCAP | ATTUNE_FEATURE_BIAS | ATTUNE_FEATURE_ALIBI)) != 0;
+  int64_t head = row / s->len_q % s->heads_q;
+  double cap = v->features & ATTUNE_FEATURE_SOFTCAP ? p->softcap : 0;
   double score = fabs(p->scale) * norm(t->q + row * v->head_dim_qk, v->head_dim_qk) * key;
-  double bound = 0x1p-23 * ((v->head_dim_qk + 8) * score + (double)(end - begin) + 24);
-  if (v->op == ATTUNE_OP_ATTN_STANDARD) bound += attune__ulp(v->dtype_q, score) / 2;
+  double core = cap > 0 ? fmin(score, cap) : score;
+  row_sizes sizes = sizes_of(t, row / s->len_q / s->heads_q, head, row % s->len_q, core);
+  double most = core + sizes.terms;
+  if (t->sinks && isfinite(t->sinks[head])) most = fmax(most, fabs((double)t->sinks[head]));
+  double bound = (v->head_dim_qk + 1) * score + 7 * cap + (scored ? 10 : 7) * most +
+                 (double)(sizes.keys + (t->sinks != NULL)) + 24;
+  bound *= 0x1p-23;
+  if (v->op == ATTUNE_OP_ATTN_STANDARD) bound += attune__ulp(v->dtype_q, most) / 2;
   return bound;
 }
 
@@ -192,7 +264,7 @@ static void judge_lse(const attune__trial *t, const attune__case *c, const attun
     double key = largest_key(t, kv);
     for (int64_t row = head * s->len_q; row < (head + 1) * s->len_q; row++) {
       double have = (double)out->lse[row], want = t->lse[row];
-      if (unjudged(t, c, row) || have == want) continue;
+      if (!in_use(t, row) || unjudged(t, c, row) || have == want) continue;
       if (isinf(want)) {
         fault(j, s, row, -1, have, want, ": the row sees no key");
         continue;

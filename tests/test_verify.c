@@ -153,7 +153,7 @@ START_TEST(real_data_shows_a_forgotten_length) {
   attune_variant v = variant_of(ATTUNE_OP_ATTN_FWD, ATTUNE_DTYPE_BF16, 32, ATTUNE_MASK_NONE);
   attune__case c = {.shape = {4, 6, 6, 200, 200, -1, -1, ATTUNE_CORNER_TOP_LEFT},
                     .fill = ATTUNE__FILL_REAL,
-                    .used = ATTUNE__USED_REAL,
+                    .used_k = ATTUNE__USED_REAL,
                     .default_scale = 1};
   attune__real real;
   attune__trial trial;
