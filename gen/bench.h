@@ -82,6 +82,10 @@ attune_status attune__bench_add(attune__bench *bench, attune_program *program);
 /* Runs all that were added; out has one for each. */
 attune_status attune__bench_times(attune__bench *bench, const attune__bench_options *options,
                                   attune__bench_time *out);
+/* Kernels of a contender, in launch order; blocks of one that an SM holds at once, 0: unknown. */
+int attune__bench_parts(const attune__bench *bench, int contender);
+const attune_entry *attune__bench_entry(const attune__bench *bench, int contender, int part);
+int attune__bench_occupancy(const attune__bench *bench, int contender, int part);
 int attune__bench_sets(const attune__bench *bench);         /* of tensors */
 size_t attune__bench_set_bytes(const attune__bench *bench); /* of one of them */
 

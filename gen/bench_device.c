@@ -7,6 +7,7 @@
  */
 #include "bench.h"
 
+#include "../runtime/context.h"
 #include "nvrtc.h"
 #include "probe.h"
 #include "reference.h"
@@ -254,6 +255,33 @@ attune_status attune__bench_times(attune__bench *b, const attune__bench_options 
                                   attune__bench_time *out) {
   attune__bench_timer timer = {b, time_device, time_host};
   return attune__bench_run(&timer, b->count, options, out);
+}
+
+/* ---- questions ------------------------------------------------------------------------------- */
+
+/* Of a prepared program. */
+static const attune__part *parts_of(const attune__bench *b, int index) {
+  return atomic_load_explicit(&b->contenders[index].program->parts, memory_order_acquire);
+}
+
+int attune__bench_parts(const attune__bench *b, int index) {
+  return b->contenders[index].program->count;
+}
+
+const attune_entry *attune__bench_entry(const attune__bench *b, int index, int part) {
+  return &parts_of(b, index)[part].entry;
+}
+
+int attune__bench_occupancy(const attune__bench *b, int index, int part) {
+  const attune__part *p = &parts_of(b, index)[part];
+  attune__launch_config config = {.grid = 1,
+                                  .threads = p->entry.recipe.threads,
+                                  .smem_bytes = p->entry.recipe.smem_bytes,
+                                  .cluster = p->entry.recipe.cluster};
+  int blocks = 0;
+  if (!b->device->ops->occupancy) return 0;
+  if (b->device->ops->occupancy(b->device, p->function, &config, &blocks)) return 0;
+  return blocks;
 }
 
 int attune__bench_sets(const attune__bench *b) {

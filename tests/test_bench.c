@@ -1,12 +1,16 @@
 /* test_bench.c - timing programs side by side: what a made-up timer and a made-up device are asked
  * for, in which order, and what is made of their answers. Intervals against the binomial
- * distribution summed here; nothing is measured. */
+ * distribution summed here; and the command over a made-up driver. Nothing is
+ * measured. Needs NVRTC. */
 #include "fake.h"
 #include "test.h"
 
 #include "../gen/bench.h"
 
+#include <limits.h>
 #include <math.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 /* ---- a timer that makes its times up ----------------------------------------------------------
  */
@@ -358,6 +362,131 @@ START_TEST(figures) {
 }
 END_TEST
 
+/* ---- the command, over a made-up driver --------------------------------------------------------
+ */
+
+enum { OUTPUT_MAX = 1 << 16 };
+static char driver[FAKE_PATH];  /* folder of the made-up libcuda.so.1 */
+static char output[OUTPUT_MAX]; /* stdout and stderr of the last run */
+
+static int shell(const char *line) {
+  FILE *pipe = popen(line, "r");
+  ck_assert_ptr_nonnull(pipe);
+  size_t size = fread(output, 1, sizeof output - 1, pipe);
+  output[size] = 0;
+  int status = pclose(pipe);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* Exit code of `attune WORDS` with variables set; the program lies beside the folder of this test.
+ */
+static int attune(const char *variables, const char *words) {
+  char self[PATH_MAX] = "", line[3 * PATH_MAX];
+  ck_assert_int_gt(readlink("/proc/self/exe", self, sizeof self - 1), 0);
+  for (int i = 0; i < 2; i++) *strrchr(self, '/') = 0;
+  snprintf(line, sizeof line, "env %s %s/attune %s 2>&1", variables, self, words);
+  return shell(line);
+}
+
+static int attune_on_fake(const char *variables, const char *words) {
+  char line[512];
+  if (!*driver) {
+    fake_folder(driver);
+    snprintf(line, sizeof line,
+             "cc -Wall -Wextra -Werror -shared -fPIC -o %s/libcuda.so.1 tests/doctor/fake_driver.c",
+             driver);
+    ck_assert_msg(shell(line) == 0, "%s", output);
+  }
+  snprintf(line, sizeof line, "LD_LIBRARY_PATH=$PWD/%s:$LD_LIBRARY_PATH FAKE_CC=80 %s", driver,
+           variables);
+  return attune(line, words);
+}
+
+static void expect(const char *text) {
+  ck_assert_msg(strstr(output, text) != NULL, "'%s' is missing in:\n%s", text, output);
+}
+
+/* The number behind a key, from a place in the output on. */
+static double number(const char *from, const char *key) {
+  const char *at = strstr(from, key);
+  ck_assert_msg(at != NULL, "%s is missing in:\n%s", key, output);
+  return strtod(at + strlen(key), NULL);
+}
+
+#define KERNELS                                                                                    \
+  "attn_fwd_sm80_fp32_d32__fma_m64n64 attn_standard_sm80_fp32_d32 "                                \
+  "attn_fwd_sm80_fp32_d32__fma_m32n32 --shape b=2,h=4,s=512"
+
+START_TEST(times_side_by_side) {
+  ck_assert_msg(attune_on_fake("FAKE_LAUNCH_US=50", "bench " KERNELS " --json") == 0, "%s", output);
+  expect("{\"schema\": 1");
+  expect("\"device\": \"Fake GPU 0\"");
+  expect("\"l2\": \"cold\"");
+  const char *first = strstr(output, "\"name\": \"attn_fwd_sm80_fp32_d32__fma_m64n64\"");
+  const char *standard = strstr(output, "\"name\": \"attn_standard_sm80_fp32_d32\"");
+  const char *last = strstr(output, "\"name\": \"attn_fwd_sm80_fp32_d32__fma_m32n32\"");
+  ck_assert(first && standard && last && first < standard && standard < last);
+  /* One launch, and three. */
+  ck_assert(fabs(number(first, "\"us\": ") - 50) < 1e-3);
+  ck_assert(fabs(number(standard, "\"us\": ") - 150) < 1e-3);
+  ck_assert(number(first, "\"rounds\": ") == ATTUNE__BENCH_ROUNDS);
+  ck_assert(number(first, "\"calls\": ") >= 100); /* 5 ms */
+  double flops = 4.0 * 2 * 4 * 512 * 512 * 32;
+  ck_assert(number(first, "\"flops\": ") == flops);
+  ck_assert(fabs(number(first, "\"tflops\": ") / (flops / 50e-6 / 1e12) - 1) < 1e-4);
+  ck_assert(number(first, "\"blocks_per_sm\": ") == 3);
+  /* 4 tensors of 512 KB and LSE; 2 * 50 MB of L2. */
+  ck_assert(number(output, "\"set_bytes\": ") == 4 * 524288 + 16384);
+  ck_assert(number(output, "\"sets\": ") == 50);
+}
+END_TEST
+
+START_TEST(long_launches_and_warm_l2) {
+  ck_assert_msg(attune_on_fake("FAKE_LAUNCH_US=2000", "bench " KERNELS " --l2 warm --rounds 7") ==
+                    0,
+                "%s", output);
+  expect("Median of 7 interleaved rounds");
+  expect("order statistics 1 and 7, which hold the median with 98.4 %");
+  expect("batch 2, heads 4, 512 queries x 512 keys; L2 warm: 1 set of 2.1 MB");
+  expect("2000.00 .. 2000.00");
+  expect("6000.00 .. 6000.00");
+}
+END_TEST
+
+START_TEST(what_does_not_run_is_named) {
+  ck_assert_int_eq(attune_on_fake("", "bench attn_fwd_sm90a_bf16_d64"), 3);
+  expect("attn_fwd_sm90a_bf16_d64__");
+  expect("code for sm_90a does not run on Fake GPU 0");
+  expect("nothing here runs on this device");
+}
+END_TEST
+
+START_TEST(needs_a_gpu) {
+  ck_assert_int_eq(attune("CUDA_VISIBLE_DEVICES=", "bench attn_fwd_sm80_fp32_d32"), 3);
+  expect("only a GPU can be timed");
+}
+END_TEST
+
+START_TEST(wrong_words) {
+  static const char *const words[] = {"--shape b=0",         "--shape q=1",    "--shape b",
+                                      "--shape b=1x",        "--shape b=1,=2", "--shape h=6,hk=4",
+                                      "--shape s=536870912", "--shape wl=-2",  "--l2 hot",
+                                      "--rounds 0",          "--rounds 1001",  ""};
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+    char line[128];
+    snprintf(line, sizeof line, "bench %s %s", *words[i] ? "attn_fwd_sm80_fp32_d32" : "", words[i]);
+    ck_assert_msg(attune("", line) == 2, "%s:\n%s", line, output);
+    expect("error: ");
+  }
+}
+END_TEST
+
+START_TEST(removes_the_driver) {
+  if (*driver) fake_remove(driver);
+}
+END_TEST
+
 TEST_MAIN("bench", medians, rounds_are_interleaved, warms_up, drift_is_seen,
           a_failure_is_one_contenders, nonsense_is_refused, intervals, l2_cold, l2_warm,
-          no_clock_no_bench, figures)
+          no_clock_no_bench, figures, times_side_by_side, long_launches_and_warm_l2,
+          what_does_not_run_is_named, needs_a_gpu, wrong_words, removes_the_driver)

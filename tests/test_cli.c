@@ -14,7 +14,8 @@ static int run(const cli_args *args) {
 
 static const cli_option options[] = {{"-o", "DIR", "a folder"},   {"-j", "N", "a number"},
                                      {"-k", NULL, "a switch"},    {"--sram", "B", "bytes"},
-                                     {"--all", NULL, "a switch"}, {NULL, NULL, NULL}};
+                                     {"--all", NULL, "a switch"}, {"--shape", "S...", "several"},
+                                     {NULL, NULL, NULL}};
 static const cli_command command = {.name = "sample",
                                     .usage = "sample WORD",
                                     .text = "A sample.",
@@ -79,6 +80,17 @@ START_TEST(wrong_words_do_not_run) {
 }
 END_TEST
 
+START_TEST(options_given_several_times) {
+  ck_assert_int_eq(run_words((const char *[]){"--shape", "a", "--shape=b", "x", NULL}), CLI_OK);
+  ck_assert_int_eq(seen.many_count, 2);
+  ck_assert_str_eq(seen.many[0], "a");
+  ck_assert_str_eq(seen.many[1], "b");
+  ck_assert_int_eq(seen.words, 1);
+  ck_assert_int_eq(run_words((const char *[]){"-j2", "x", NULL}), CLI_OK);
+  ck_assert_int_eq(seen.many_count, 0);
+}
+END_TEST
+
 START_TEST(numbers) {
   int64_t number = 7;
   run_words((const char *[]){"x", NULL});
@@ -107,4 +119,5 @@ START_TEST(sizes) {
 }
 END_TEST
 
-TEST_MAIN("cli", values_attached_or_apart, wrong_words_do_not_run, numbers, sizes)
+TEST_MAIN("cli", values_attached_or_apart, wrong_words_do_not_run, options_given_several_times,
+          numbers, sizes)

@@ -42,6 +42,20 @@ static const char *attached(const char *word, size_t *length) {
   return word + *length + (word[*length] == '=');
 }
 
+static int may_repeat(const cli_option *o) {
+  size_t length = o->argument ? strlen(o->argument) : 0;
+  return length > 3 && !strcmp(o->argument + length - 3, "...");
+}
+
+/* Keeps the value of an option that may be given several times. */
+static int keep(cli_args *args, const cli_option *o, const char *value) {
+  if (!may_repeat(o)) return CLI_OK;
+  if (args->many_count == CLI_MANY)
+    return usage_error(args->command, "option given too often:", o->name);
+  args->many[args->many_count++] = value;
+  return CLI_OK;
+}
+
 /* Takes one option at argv[*at], whose value is attached or the next word. */
 static int take_option(cli_args *args, int argc, char **argv, int *at) {
   const char *word = argv[*at];
@@ -49,8 +63,10 @@ static int take_option(cli_args *args, int argc, char **argv, int *at) {
   const char *value = attached(word, &length);
   int i = find_option(args->command, word, length);
   if (i < 0) return usage_error(args->command, "unknown option", word);
-  if (args->value[i]) return usage_error(args->command, "option given twice:", word);
-  if (!args->command->options[i].argument) {
+  const cli_option *option = &args->command->options[i];
+  if (args->value[i] && !may_repeat(option))
+    return usage_error(args->command, "option given twice:", word);
+  if (!option->argument) {
     if (value) return usage_error(args->command, "option takes no value:", word);
     args->value[i] = "";
   } else if (value) {
@@ -60,7 +76,7 @@ static int take_option(cli_args *args, int argc, char **argv, int *at) {
   } else {
     return usage_error(args->command, "option needs a value:", word);
   }
-  return CLI_OK;
+  return keep(args, option, args->value[i]);
 }
 
 int cli_run(const cli_command *command, int argc, char **argv) {

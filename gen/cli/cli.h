@@ -9,13 +9,14 @@
 
 enum { CLI_OK = 0, CLI_CHECK = 1, CLI_USAGE = 2, CLI_MISSING = 3 };
 enum { CLI_JSON_SCHEMA = 1 };
+enum { CLI_MANY = 16 };
 
 typedef struct cli_args cli_args;
 
 /* A declared option; the parser and --help come from the same table. */
 typedef struct cli_option {
   const char *name;     /* "--dtype" */
-  const char *argument; /* "T", NULL: a switch */
+  const char *argument; /* "T", NULL: a switch; "T...": may be given several times */
   const char *text;
 } cli_option;
 
@@ -30,7 +31,10 @@ struct cli_args {
   const cli_command *command;
   const char *word[8];
   int words;
-  const char *value[24]; /* by option index; "" for a switch that is set; NULL: absent */
+  const char *value[24];      /* by option index; "" for a switch that is set; NULL: absent */
+  const char *many[CLI_MANY]; /* all values of the option that may be given several times; a command
+                                 has at most one */
+  int many_count;
   int json;
 };
 

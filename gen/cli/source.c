@@ -32,6 +32,35 @@ attune_status source_entry(const source *s, int kernel, void **bytes, size_t *si
   return attune__store_get(s->store, &s->job.kernels[kernel], 1, bytes, size, NULL);
 }
 
+/* ---- a program's entries and name ------------------------------------------------------------ */
+
+void source_entries_free(source_entries *e) {
+  for (int i = 0; i < ATTUNE_MAX_PARTS; i++) free(e->bytes[i]);
+  *e = (source_entries){.count = 0};
+}
+
+attune_status source_entries_get(const source *s, const source_program *p, source_entries *out) {
+  attune_entry entry;
+  *out = (source_entries){.count = p->kernel_count};
+  for (int i = 0; i < p->kernel_count; i++) {
+    attune_status status = source_entry(s, p->kernel[i], &out->bytes[i], &out->size[i]);
+    if (status == ATTUNE_OK) status = attune__entry_read(out->bytes[i], out->size[i], &entry);
+    if (status != ATTUNE_OK) return status;
+    out->pins = entry.pins;
+  }
+  return ATTUNE_OK;
+}
+
+void source_program_name(const source *s, const source_program *p, char out[ATTUNE_NAME_MAX]) {
+  int fresh = 0, which = 0;
+  for (int i = 0; i < p->kernel_count; i++)
+    if (p->fresh[i]) which = p->kernel[i], fresh++;
+  if (fresh == 1)
+    snprintf(out, ATTUNE_NAME_MAX, "%s", source_kernel_name(s, which));
+  else
+    attune__variant_name(&p->variant, 1, out);
+}
+
 /* ---- programs ------------------------------------------------------------------------------ */
 
 static int row_count(const source *s) {

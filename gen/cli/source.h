@@ -1,5 +1,6 @@
-/* source.h - what verify is pointed at, as one value: the kernels, the programs they make, and
- * their entries' bytes, whether they come from a spec, a set (folder or pack) or a name. */
+/* source.h - what verify and bench are pointed at, as one value: the kernels, the programs they
+ * make, and their entries' bytes, whether they come from a spec, a set (folder or pack) or a name.
+ */
 #ifndef ATTUNE_CLI_SOURCE_H
 #define ATTUNE_CLI_SOURCE_H
 
@@ -33,5 +34,18 @@ const char *source_kernel_name(const source *s, int kernel);
 /* The bytes of a kernel's entry file, malloc'ed; a spec's or name's is compiled when the store has
  * it not. */
 attune_status source_entry(const source *s, int kernel, void **bytes, size_t *size);
+
+/* Entry files of a program. */
+typedef struct source_entries {
+  void *bytes[ATTUNE_MAX_PARTS];
+  size_t size[ATTUNE_MAX_PARTS];
+  int count;
+  attune_pinset pins;
+} source_entries;
+/* source_entries_free is due on failure too. */
+attune_status source_entries_get(const source *s, const source_program *p, source_entries *out);
+void source_entries_free(source_entries *entries);
+/* The one kernel that the program is about, else the program's name. */
+void source_program_name(const source *s, const source_program *p, char out[ATTUNE_NAME_MAX]);
 
 #endif

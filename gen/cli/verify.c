@@ -39,28 +39,6 @@ typedef struct session {
 
 /* ---- a program ----------------------------------------------------------------------------- */
 
-/* Entry files of a program. */
-typedef struct entries {
-  void *bytes[ATTUNE_MAX_PARTS];
-  size_t size[ATTUNE_MAX_PARTS];
-  attune_pinset pins;
-} entries;
-
-static void free_entries(entries *e) {
-  for (int i = 0; i < ATTUNE_MAX_PARTS; i++) free(e->bytes[i]);
-}
-
-static attune_status get_entries(const source *s, const source_program *p, entries *out) {
-  attune_entry entry;
-  for (int i = 0; i < p->kernel_count; i++) {
-    attune_status status = source_entry(s, p->kernel[i], &out->bytes[i], &out->size[i]);
-    if (status == ATTUNE_OK) status = attune__entry_read(out->bytes[i], out->size[i], &entry);
-    if (status != ATTUNE_OK) return status;
-    out->pins = entry.pins;
-  }
-  return ATTUNE_OK;
-}
-
 static const char *device_name(const session *s) {
   return s->on_cpu ? "cpu" : "cuda";
 }
@@ -75,8 +53,8 @@ static attune_status open_context(const session *s, const attune_variant *v, att
 }
 
 /* In a context of its own: programs of one variant with different tiles do not meet. */
-static attune_status verify_entries(const session *s, const source_program *p, const entries *e,
-                                    attune_verdict *out) {
+static attune_status verify_entries(const session *s, const source_program *p,
+                                    const source_entries *e, attune_verdict *out) {
   attune_context *context;
   attune_program *program;
   attune_verify_options verify_options = s->options;
@@ -90,17 +68,6 @@ static attune_status verify_entries(const session *s, const source_program *p, c
                                     &verify_options, out);
   attune_close(context);
   return status;
-}
-
-/* The one kernel that the program is about, else the program's name. */
-static void name_program(const source *s, const source_program *p, char out[ATTUNE_NAME_MAX]) {
-  int fresh = 0, which = 0;
-  for (int i = 0; i < p->kernel_count; i++)
-    if (p->fresh[i]) which = p->kernel[i], fresh++;
-  if (fresh == 1)
-    snprintf(out, ATTUNE_NAME_MAX, "%s", source_kernel_name(s, which));
-  else
-    attune__variant_name(&p->variant, 1, out);
 }
 
 static int fresh_kernels(const source_program *p) {
@@ -155,14 +122,14 @@ static int print_not_run(session *s, const char *name, uint32_t arch) {
 
 static int verify_one(session *s, const source_program *p) {
   attune_verdict verdict = {.kernels = 0};
-  entries e = {.pins.count = 0};
+  source_entries e = {.count = 0};
   char name[ATTUNE_NAME_MAX];
-  name_program(&s->source, p, name);
+  source_program_name(&s->source, p, name);
   if (!s->on_cpu && !attune__arch_runs(p->variant.arch, s->device.arch))
     return print_not_run(s, name, p->variant.arch);
-  attune_status status = get_entries(&s->source, p, &e);
+  attune_status status = source_entries_get(&s->source, p, &e);
   if (status == ATTUNE_OK) status = verify_entries(s, p, &e, &verdict);
-  free_entries(&e);
+  source_entries_free(&e);
   if (status != ATTUNE_OK && status != ATTUNE_MISMATCH)
     snprintf(verdict.reason, sizeof verdict.reason, "could not be run: %.170s", attune_error());
   int passed = status == ATTUNE_OK && verdict.cases > 0;

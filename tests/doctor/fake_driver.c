@@ -1,6 +1,8 @@
-/* fake_driver.c - a libcuda.so.1 for test_doctor.c: one device, described by the environment.
+/* fake_driver.c - a libcuda.so.1 for test_doctor.c and test_bench.c: one device, described by the
+ * environment. Nothing is computed: memory is addresses, and time is launches.
  *
- *   FAKE_INIT  what cuInit returns; FAKE_CC  compute capability times ten; FAKE_COUNT  devices */
+ *   FAKE_INIT  what cuInit returns; FAKE_CC  compute capability times ten; FAKE_COUNT  devices
+ *   FAKE_LAUNCH_US  microseconds that each launch takes on the device, 20 unless set */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -81,13 +83,94 @@ FAKE_OK(cuModuleLoadData)
 FAKE_OK(cuModuleUnload)
 FAKE_OK(cuModuleGetFunction)
 FAKE_OK(cuFuncSetAttribute)
-FAKE_OK(cuLaunchKernel)
-FAKE_OK(cuMemAlloc_v2)
 FAKE_OK(cuMemFree_v2)
 FAKE_OK(cuMemcpyHtoD_v2)
 FAKE_OK(cuMemcpyDtoH_v2)
-FAKE_OK(cuEventCreate)
 FAKE_OK(cuEventDestroy_v2)
-FAKE_OK(cuEventRecord)
 FAKE_OK(cuEventSynchronize)
-FAKE_OK(cuEventElapsedTime)
+
+/* ---- memory and time ------------------------------------------------------------------------- */
+
+typedef struct count {
+  int launches;
+} count; /* an event: launches before it; a graph: those in it */
+
+static int launches, recording, recorded;
+
+FAKE(cuMemAlloc_v2, unsigned long long *address, size_t bytes);
+FAKE(cuMemAlloc_v2, unsigned long long *address, size_t bytes) {
+  static unsigned long long next = 1 << 20;
+  *address = next;
+  next += (bytes + 255) / 256 * 256;
+  return 0;
+}
+FAKE(cuLaunchKernel, void);
+FAKE(cuLaunchKernel, void) {
+  recorded += recording;
+  launches += !recording;
+  return 0;
+}
+FAKE(cuEventCreate, count **event, unsigned flags);
+FAKE(cuEventCreate, count **event, unsigned flags) {
+  *event = calloc(1, sizeof **event);
+  return *event ? (int)flags : 2;
+}
+FAKE(cuEventRecord, count *event, void *stream);
+FAKE(cuEventRecord, count *event, void *stream) {
+  event->launches = launches;
+  return stream ? 0 : 1; /* timing has a stream of its own */
+}
+FAKE(cuEventElapsedTime, float *milliseconds, const count *begin, const count *end);
+FAKE(cuEventElapsedTime, float *milliseconds, const count *begin, const count *end) {
+  int each = number("FAKE_LAUNCH_US", 20);
+  *milliseconds = (float)((end->launches - begin->launches) * each) / 1000;
+  return 0;
+}
+FAKE(cuStreamCreate, void **stream, unsigned flags);
+FAKE(cuStreamCreate, void **stream, unsigned flags) {
+  *stream = &launches;
+  return flags == 1 ? 0 : 1; /* CU_STREAM_NON_BLOCKING */
+}
+FAKE(cuStreamBeginCapture_v2, void *stream, int mode);
+FAKE(cuStreamBeginCapture_v2, void *stream, int mode) {
+  if (recording || stream != &launches || mode != 2) return 1;
+  recording = 1, recorded = 0;
+  return 0;
+}
+FAKE(cuStreamEndCapture, void *stream, count **graph);
+FAKE(cuStreamEndCapture, void *stream, count **graph) {
+  *graph = calloc(1, sizeof **graph);
+  if (!*graph || !recording || stream != &launches) return 1;
+  recording = 0, (*graph)->launches = recorded;
+  return 0;
+}
+FAKE(cuGraphInstantiateWithFlags, count **exec, const count *graph, unsigned long long flags);
+FAKE(cuGraphInstantiateWithFlags, count **exec, const count *graph, unsigned long long flags) {
+  *exec = calloc(1, sizeof **exec);
+  if (!*exec || flags) return 1;
+  **exec = *graph;
+  return 0;
+}
+FAKE(cuGraphLaunch, const count *exec, void *stream);
+FAKE(cuGraphLaunch, const count *exec, void *stream) {
+  launches += exec->launches;
+  return stream == &launches ? 0 : 1;
+}
+FAKE(cuGraphDestroy, count *graph);
+FAKE(cuGraphDestroy, count *graph) {
+  free(graph);
+  return 0;
+}
+FAKE(cuGraphExecDestroy, count *exec);
+FAKE(cuGraphExecDestroy, count *exec) {
+  free(exec);
+  return 0;
+}
+FAKE(cuOccupancyMaxActiveBlocksPerMultiprocessor, int *blocks, void *function, int threads,
+     size_t smem);
+FAKE(cuOccupancyMaxActiveBlocksPerMultiprocessor, int *blocks, void *function, int threads,
+     size_t smem) {
+  *blocks = 3;
+  return threads > 0 && smem < 123456 ? 0 : function != NULL;
+}
+FAKE_OK(cuStreamDestroy_v2)
