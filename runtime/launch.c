@@ -83,6 +83,7 @@ static int known_workspace(uint32_t rule) {
 attune_status attune__recipe_check(const attune_entry *entry) {
   const attune_recipe *r = &entry->recipe;
   size_t param_bytes = attune__param_bytes(entry->variant.op);
+  int packed = (entry->variant.features & ATTUNE_FEATURE_VARLEN) != 0;
   const char *wrong = NULL;
   if (r->abi != ATTUNE_ABI)
     wrong = "its parameter block is of another attune version";
@@ -92,6 +93,9 @@ attune_status attune__recipe_check(const attune_entry *entry) {
     wrong = "its threads are not 1 .. 1024";
   else if (!known_grid(r->grid))
     wrong = "its grid rule is unknown";
+  else if ((r->grid == ATTUNE_GRID_VARLEN_TILES) != packed)
+    wrong =
+        packed ? "its grid is not one for packed sequences" : "its grid is for packed sequences";
   else if (!known_workspace(r->workspace))
     wrong = "its workspace rule is unknown";
   else if (r->block_m == 0)

@@ -138,11 +138,14 @@ static void fill_cubin(void) {
 static attune_recipe recipe_of(const attune_entry *entry) {
   int standard = entry->variant.op == ATTUNE_OP_ATTN_STANDARD;
   int scores = standard && entry->variant.part == 0;
+  int packed = (entry->variant.features & ATTUNE_FEATURE_VARLEN) != 0;
   return (attune_recipe){.abi = ATTUNE_ABI,
                          .param_bytes = (uint32_t)attune__param_bytes(entry->variant.op),
                          .threads = 32u * entry->tile.warps,
                          .smem_bytes = 1024,
-                         .grid = scores ? ATTUNE_GRID_S_TILES : ATTUNE_GRID_Q_TILES,
+                         .grid = scores   ? ATTUNE_GRID_S_TILES
+                                 : packed ? ATTUNE_GRID_VARLEN_TILES
+                                          : ATTUNE_GRID_Q_TILES,
                          .block_m = entry->tile.block_m,
                          .block_n = entry->tile.block_n,
                          .cluster = 1,
@@ -257,6 +260,7 @@ attune_problem fake_problem(const char *variant) {
   p.head_dim_qk = v.head_dim_qk;
   p.head_dim_v = v.head_dim_v;
   p.mask = (attune_mask)v.mask;
+  p.features = v.features;
   p.align = (attune_align)v.align;
   p.group = v.group;
   p.batch = 1, p.heads_q = p.heads_kv = 8, p.len_q = p.len_k = 1024;
@@ -280,6 +284,20 @@ attune_attn_args fake_args(void) {
   args.lse_stride_batch = 800, args.lse_stride_head = 100, args.lse_stride_seq = 1;
   args.scale = 0.125f;
   return args;
+}
+
+void fake_filled(const char *variant, attune_corner spec_corner, const attune_attn_args *args,
+                 attune_params_attn_standard *out) {
+  attune_variant v = variant_of_name(variant, NULL);
+  ck_assert_msg(!attune__params_fill(&v, spec_corner, args, out), "%s", attune_error());
+}
+
+void fake_refused(const char *variant, const attune_attn_args *args, const char *words) {
+  attune_variant v = variant_of_name(variant, NULL);
+  attune_params_attn_standard params;
+  ck_assert_msg(attune__params_fill(&v, (attune_corner)0, args, &params) == ATTUNE_INVALID,
+                "not refused: %s", words);
+  ck_assert_msg(strstr(attune_error(), words) != NULL, "'%s' lacks '%s'", attune_error(), words);
 }
 
 attune_program *fake_find(attune_context *context, const attune_problem *problem) {

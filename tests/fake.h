@@ -55,6 +55,11 @@ attune_problem fake_problem(const char *variant);
  * at addresses that nothing reads. */
 void *fake_address(uintptr_t address);
 attune_attn_args fake_args(void);
+/* They become the block of a kernel of the variant; or are refused with a message of these words.
+ */
+void fake_filled(const char *variant, attune_corner spec_corner, const attune_attn_args *args,
+                 attune_params_attn_standard *out);
+void fake_refused(const char *variant, const attune_attn_args *args, const char *words);
 
 /* Finds what must be there; the info of a program. */
 attune_program *fake_find(attune_context *context, const attune_problem *problem);

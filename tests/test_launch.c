@@ -32,6 +32,52 @@ START_TEST(grids_follow_their_rule) {
 }
 END_TEST
 
+static uint32_t grouped_blocks(int group, int32_t len_q, int32_t heads) {
+  attune_recipe recipe = {.grid = ATTUNE_GRID_Q_TILES, .block_m = 64};
+  attune_params_attn_standard p = {.batch = 3, .heads_q = heads, .len_q = len_q};
+  attune_variant v = {.group = (uint8_t)group};
+  uint32_t blocks;
+  return attune__grid(&v, &recipe, &p, &blocks) ? UINT32_MAX : blocks;
+}
+
+/* The heads of a group are rows of one tile: a decode step of 8 heads is one of 8 rows. */
+START_TEST(a_group_shares_its_tiles) {
+  ck_assert_uint_eq(grouped_blocks(8, 1, 32), 3 * 4);
+  ck_assert_uint_eq(grouped_blocks(8, 8, 32), 3 * 4);
+  ck_assert_uint_eq(grouped_blocks(8, 9, 32), 3 * 4 * 2);
+  ck_assert_uint_eq(grouped_blocks(4, 100, 8), 3 * 2 * 7); /* 400 rows */
+  ck_assert_uint_eq(grouped_blocks(1, 100, 8), 3 * 8 * 2);
+  ck_assert_uint_eq(grouped_blocks(255, (1 << 29) - 1, 255), UINT32_MAX); /* 3 * 2139095037 */
+}
+END_TEST
+
+/* Every sequence of whatever length has its tiles: floor(total / 64) + batch, as counted here. */
+static uint32_t packed_blocks(int group, int32_t batch, int32_t total, int32_t heads) {
+  attune_recipe recipe = {.grid = ATTUNE_GRID_VARLEN_TILES, .block_m = 64};
+  attune_params_attn_standard p = {
+      .batch = batch, .heads_q = heads, .len_q = 7, .total_q = total}; /* len_q says nothing */
+  attune_variant v = {.group = (uint8_t)group, .features = ATTUNE_FEATURE_VARLEN};
+  uint32_t blocks;
+  return attune__grid(&v, &recipe, &p, &blocks) ? UINT32_MAX : blocks;
+}
+
+START_TEST(packed_sequences_have_tiles_each) {
+  ck_assert_uint_eq(packed_blocks(1, 1, 1, 8), 8);
+  ck_assert_uint_eq(packed_blocks(1, 1, 63, 8), 8);
+  ck_assert_uint_eq(packed_blocks(1, 1, 64, 8), 2 * 8); /* the second without a row */
+  ck_assert_uint_eq(packed_blocks(1, 5, 130, 8), 7 * 8);
+  ck_assert_uint_eq(packed_blocks(4, 5, 130, 8), (8 + 5) * 2); /* 520 rows */
+  ck_assert_uint_eq(packed_blocks(1, 1000, 0, 1), 1000);
+  ck_assert_uint_eq(packed_blocks(1, (1 << 29) - 1, (1 << 29) - 1, 4), UINT32_MAX);
+  ck_assert_ptr_nonnull(strstr(attune_error(), "total_q 536870911 need more than"));
+  for (int a = 0; a < 200; a += 13) /* no two lengths need more than there are */
+    for (int b = 0; b < 200; b += 7) {
+      uint32_t need = (uint32_t)((a + 63) / 64 + (b + 63) / 64);
+      ck_assert_uint_ge(packed_blocks(1, 2, a + b, 1), need);
+    }
+}
+END_TEST
+
 START_TEST(workspaces_follow_their_rule) {
   const uint32_t scores = ATTUNE_WORKSPACE_SCORES;
   const int64_t most = (1 << 29) - 1;
@@ -54,18 +100,20 @@ START_TEST(recipes_that_cannot_be_launched_are_refused) {
   attune_entry entry = good;
   ck_assert_msg(!attune__recipe_check(&entry), "%s", attune_error());
 #define WRONG(field, value)                                                                        \
-  entry = good, entry.recipe.field = value;                                                        \
+  entry = good, entry.field = value;                                                               \
   ck_assert_int_eq(attune__recipe_check(&entry), ATTUNE_BAD_FILE)
-  WRONG(abi, ATTUNE_ABI + 1);
-  WRONG(param_bytes, sizeof(attune_params_attn_fwd));
-  WRONG(threads, 0);
-  WRONG(threads, 1025);
-  WRONG(grid, 0);
-  WRONG(grid, 99);
-  WRONG(workspace, 99);
-  WRONG(block_m, 0);
-  WRONG(block_n, 0);
-  WRONG(cluster, 2);
+  WRONG(recipe.abi, ATTUNE_ABI + 1);
+  WRONG(recipe.param_bytes, sizeof(attune_params_attn_fwd));
+  WRONG(recipe.threads, 0);
+  WRONG(recipe.threads, 1025);
+  WRONG(recipe.grid, 0);
+  WRONG(recipe.grid, 99);
+  WRONG(recipe.grid, ATTUNE_GRID_VARLEN_TILES);
+  WRONG(variant.features, ATTUNE_FEATURE_VARLEN);
+  WRONG(recipe.workspace, 99);
+  WRONG(recipe.block_m, 0);
+  WRONG(recipe.block_n, 0);
+  WRONG(recipe.cluster, 2);
 #undef WRONG
 }
 END_TEST
@@ -189,6 +237,27 @@ START_TEST(nothing_to_do_is_no_launch) {
 }
 END_TEST
 
+/* Of packed sequences total_q says whether there are rows, and len_q nothing. */
+START_TEST(packed_sequences_launch_by_their_total) {
+  const fake_row row = {.variant = "attn_fwd_sm80_fp16_d64_varlen"};
+  bench b;
+  bench_open(&b, &row);
+  attune_attn_args args = fake_args();
+  args.cu_seqlens_q = fake_address(0x60000), args.cu_seqlens_k = fake_address(0x61000);
+  args.total_q = 200, args.total_k = 300, args.len_q = 0;
+  ck_assert_msg(!attune_launch_problem(b.context, &b.problem, &args, NULL), "%s", attune_error());
+  ck_assert_int_eq(b.log.launches, 1);
+  ck_assert_int_eq(b.log.launch[0].params.total_q, 200);
+  ck_assert_ptr_eq(b.log.launch[0].params.cu_seqlens_k, args.cu_seqlens_k);
+  args.total_q = 0, args.len_q = 100;
+  ck_assert_msg(!attune_launch_problem(b.context, &b.problem, &args, NULL), "%s", attune_error());
+  args.total_q = 200, args.batch = 0, args.cu_seqlens_q = NULL;
+  ck_assert_msg(!attune_launch_problem(b.context, &b.problem, &args, NULL), "%s", attune_error());
+  ck_assert_int_eq(b.log.launches, 1);
+  bench_close(&b);
+}
+END_TEST
+
 START_TEST(a_grid_too_large_launches_no_part) {
   const fake_row row = {.variant = "attn_standard_sm80_fp32_d64"};
   bench b;
@@ -293,9 +362,11 @@ START_TEST(buffers_go_to_the_device) {
 }
 END_TEST
 
-TEST_MAIN("launch", grids_follow_their_rule, workspaces_follow_their_rule,
-          recipes_that_cannot_be_launched_are_refused, a_launch_takes_its_numbers_from_the_recipe,
-          a_program_of_three_launches_in_order, nothing_to_do_is_no_launch,
-          a_grid_too_large_launches_no_part, pins_are_verified_at_launch,
-          the_specs_corner_is_the_default, launching_a_problem_is_the_three_steps,
-          alignment_is_the_kernels, buffers_go_to_the_device)
+TEST_MAIN("launch", grids_follow_their_rule, a_group_shares_its_tiles,
+          packed_sequences_have_tiles_each, packed_sequences_launch_by_their_total,
+          workspaces_follow_their_rule, recipes_that_cannot_be_launched_are_refused,
+          a_launch_takes_its_numbers_from_the_recipe, a_program_of_three_launches_in_order,
+          nothing_to_do_is_no_launch, a_grid_too_large_launches_no_part,
+          pins_are_verified_at_launch, the_specs_corner_is_the_default,
+          launching_a_problem_is_the_three_steps, alignment_is_the_kernels,
+          buffers_go_to_the_device)

@@ -114,6 +114,25 @@ START_TEST(every_variant_round_trips) {
 }
 END_TEST
 
+/* What engines ask for at once: every set of features, with packed heads and a float output. */
+START_TEST(every_set_of_features_round_trips) {
+  attune_variant v = some_variant();
+  v.dtype_out = ATTUNE_DTYPE_FP32, v.group = 16;
+  v.head_dim_qk = 576, v.head_dim_v = 512;
+  for (uint32_t set = 0; set < 1u << 7; set++) {
+    v.features = set;
+    check_round_trip(&v, NULL, 1);
+    attune_tile t = numbered_tile(set);
+    check_round_trip(&v, &t, 0);
+  }
+  v.features = 0x3f, v.align = ATTUNE_ALIGN_ELEM, v.head_dim_qk = v.head_dim_v = 7;
+  char name[ATTUNE_NAME_MAX];
+  attune__variant_name(&v, 1, name);
+  ck_assert_str_eq(name,
+                   "attn_fwd_sm90a_bf16_ofp32_d7_g16_softcap_alibi_bias_sink_bitmask_varlen_elem");
+}
+END_TEST
+
 START_TEST(names_are_spelled_as_documented) {
   char name[ATTUNE_NAME_MAX];
   attune_variant v = some_variant();
@@ -484,8 +503,9 @@ START_TEST(a_comma_locale_changes_nothing) {
 END_TEST
 
 TEST_MAIN("names", every_tile_round_trips, every_variant_round_trips,
-          names_are_spelled_as_documented, longest_name_fits, another_field_is_another_name,
-          misspelled_names_say_the_right_spelling, other_texts_are_no_names,
-          overlong_names_are_refused, axes_go_both_ways, archs_parse_and_print,
-          code_runs_within_its_major, shape_classes_change_at_their_bounds, pins_have_a_digest,
-          pins_print_exactly_and_parse, bad_pins_are_refused, a_comma_locale_changes_nothing)
+          every_set_of_features_round_trips, names_are_spelled_as_documented, longest_name_fits,
+          another_field_is_another_name, misspelled_names_say_the_right_spelling,
+          other_texts_are_no_names, overlong_names_are_refused, axes_go_both_ways,
+          archs_parse_and_print, code_runs_within_its_major, shape_classes_change_at_their_bounds,
+          pins_have_a_digest, pins_print_exactly_and_parse, bad_pins_are_refused,
+          a_comma_locale_changes_nothing)

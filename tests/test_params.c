@@ -64,6 +64,10 @@ START_TEST(only_scalars_can_be_pinned) {
   ck_assert_int_eq(attune__pinnable(ATTUNE_OP_ATTN_FWD, "window_left"), 1);
   ck_assert_int_eq(attune__pinnable(ATTUNE_OP_ATTN_FWD, "scale"), 1);
   ck_assert_int_eq(attune__pinnable(ATTUNE_OP_ATTN_STANDARD, "len_k"), 1);
+  ck_assert_int_eq(attune__pinnable(ATTUNE_OP_ATTN_FWD, "softcap"), 1);
+  ck_assert_int_eq(attune__pinnable(ATTUNE_OP_ATTN_FWD, "total_q"), 1);
+  ck_assert_int_eq(attune__pinnable(ATTUNE_OP_ATTN_FWD, "total_k"), 1);
+  ck_assert_int_eq(attune__pinnable(ATTUNE_OP_ATTN_FWD, "bias_stride_k"), 0);
   ck_assert_int_eq(attune__pinnable(ATTUNE_OP_ATTN_FWD, "q"), 0);
   ck_assert_int_eq(attune__pinnable(ATTUNE_OP_ATTN_FWD, "size"), 0);
   ck_assert_int_eq(attune__pinnable(ATTUNE_OP_ATTN_FWD, "window"), 0);
@@ -73,36 +77,13 @@ END_TEST
 
 /* ---- arguments ------------------------------------------------------------------------------- */
 
-static attune_variant variant_of(const char *name) {
-  attune_variant variant;
-  attune_tile tile;
-  int has_tile, is_program;
-  ck_assert_msg(!attune__name_parse(name, &variant, &tile, &has_tile, &is_program), "%s",
-                attune_error());
-  return variant;
-}
-
-static void expect_filled(const char *variant, attune_corner corner, const attune_attn_args *args,
-                          attune_params_attn_standard *out) {
-  attune_variant v = variant_of(variant);
-  ck_assert_msg(!attune__params_fill(&v, corner, args, out), "%s", attune_error());
-}
-
-static void expect_refused(const char *variant, const attune_attn_args *args, const char *words) {
-  attune_variant v = variant_of(variant);
-  attune_params_attn_standard params;
-  ck_assert_msg(attune__params_fill(&v, (attune_corner)0, args, &params) == ATTUNE_INVALID,
-                "not refused: %s", words);
-  ck_assert_msg(strstr(attune_error(), words) != NULL, "'%s' lacks '%s'", attune_error(), words);
-}
-
 START_TEST(good_arguments_become_the_block) {
   attune_attn_args args = fake_args();
   attune_params_attn_standard p;
   int32_t *used = fake_address(0x60000);
   args.seqused_k = used;
   args.workspace = fake_address(0x70000);
-  expect_filled("attn_fwd_sm80_fp16_d64", (attune_corner)0, &args, &p);
+  fake_filled("attn_fwd_sm80_fp16_d64", (attune_corner)0, &args, &p);
   ck_assert_uint_eq(p.size, sizeof(attune_params_attn_fwd));
   ck_assert_uint_eq(p.abi, ATTUNE_ABI);
   ck_assert_ptr_eq(p.q, fake_address(0x10000));
@@ -130,7 +111,7 @@ START_TEST(good_arguments_become_the_block) {
   ck_assert_ptr_null(p.scores);
   ck_assert_int_eq(p.scores_pitch, 0);
   args.lse = NULL, args.seqused_k = NULL, args.len_k = 101;
-  expect_filled("attn_standard_sm80_fp16_d64", (attune_corner)0, &args, &p);
+  fake_filled("attn_standard_sm80_fp16_d64", (attune_corner)0, &args, &p);
   ck_assert_uint_eq(p.size, sizeof p);
   ck_assert_ptr_eq(p.scores, fake_address(0x70000));
   ck_assert_int_eq(p.scores_pitch, 104);
@@ -142,7 +123,7 @@ END_TEST
   do {                                                                                             \
     attune_attn_args bad = fake_args();                                                            \
     change;                                                                                        \
-    expect_refused(variant, &bad, words);                                                          \
+    fake_refused(variant, &bad, words);                                                            \
   } while (0)
 static const char F16[] = "attn_fwd_sm80_fp16_d64", ELEM[] = "attn_fwd_sm80_fp16_d64_elem",
                   CAUSAL[] = "attn_fwd_sm80_fp16_d64_causal",
@@ -161,9 +142,9 @@ START_TEST(sizes_are_checked) {
   REFUSED("attn_fwd_sm80_fp16_d64_g8", bad.heads_kv = 2, "group 8");
   attune_attn_args args = fake_args();
   attune_params_attn_standard p;
-  expect_filled("attn_fwd_sm80_fp16_d64_g4", (attune_corner)0, &args, &p);
+  fake_filled("attn_fwd_sm80_fp16_d64_g4", (attune_corner)0, &args, &p);
   args.len_q = (1 << 29) - 1;
-  expect_filled(F16, (attune_corner)0, &args, &p);
+  fake_filled(F16, (attune_corner)0, &args, &p);
 }
 END_TEST
 
@@ -184,7 +165,11 @@ START_TEST(addresses_and_strides_are_checked) {
   REFUSED(F16, bad.o.stride_seq = 0, "o.stride_seq is 0");
   REFUSED(F16, bad.lse_stride_head = 0, "lse.stride_head is 0");
   REFUSED(F16, bad.lse = fake_address(0x50002), "lse.data");
-  REFUSED(F16, bad.seqused_k = fake_address(0x60001), "seqused_k");
+  REFUSED(F16, bad.seqused_k = fake_address(0x60001), "seqused_k is 0x60001, not a multiple of 4");
+  REFUSED(F16, bad.seqused_q = fake_address(0x60002), "seqused_q is 0x60002, not a multiple of 4");
+  REFUSED("attn_standard_sm80_fp16_d64", bad.seqused_q = fake_address(0x60000),
+          "seqused_q is set, but attn_standard computes every row");
+  REFUSED("attn_fwd_sm80_fp16_ofp32_d64", bad.o.stride_seq = 514, "514 elements of 4 bytes");
   REFUSED(ELEM, bad.q.data = fake_address(0x10001), "q.data is 0x10001, not a multiple of 2 bytes");
 }
 END_TEST
@@ -193,22 +178,25 @@ START_TEST(what_is_legal_passes) {
   attune_attn_args args = fake_args();
   attune_params_attn_standard p;
   args.q.data = fake_address(0x10002), args.k.stride_seq = 65; /* element alignment asks no more */
-  expect_filled(ELEM, (attune_corner)0, &args, &p);
+  fake_filled(ELEM, (attune_corner)0, &args, &p);
   args = fake_args();
   args.q.stride_batch = args.k.stride_head = 0; /* inputs may be broadcast */
   args.q.stride_seq = 520, args.v.stride_seq = -64;
-  expect_filled(F16, (attune_corner)0, &args, &p);
+  fake_filled(F16, (attune_corner)0, &args, &p);
   args = fake_args();
   args.batch = 1, args.o.stride_batch = 0, args.q.stride_batch = 3; /* never multiplied by but 0 */
-  expect_filled(F16, (attune_corner)0, &args, &p);
+  fake_filled(F16, (attune_corner)0, &args, &p);
   args = fake_args();
   args.k.stride_seq = 68; /* 16 bytes are 4 floats */
-  expect_filled("attn_fwd_sm80_fp32_d64", (attune_corner)0, &args, &p);
+  fake_filled("attn_fwd_sm80_fp32_d64", (attune_corner)0, &args, &p);
+  args = fake_args();
+  args.o.stride_head = 68, args.q.stride_head = 72; /* 16 bytes are 8 halves, O is of floats */
+  fake_filled("attn_fwd_sm80_fp16_ofp32_d64", (attune_corner)0, &args, &p);
   args = fake_args();
   args.len_k = 0, args.k.data = args.v.data = NULL;
-  expect_filled(F16, (attune_corner)0, &args, &p);
+  fake_filled(F16, (attune_corner)0, &args, &p);
   args.len_q = 0, args.q.data = args.o.data = NULL, args.lse = NULL;
-  expect_filled(F16, (attune_corner)0, &args, &p);
+  fake_filled(F16, (attune_corner)0, &args, &p);
 }
 END_TEST
 
@@ -218,18 +206,18 @@ START_TEST(scale_is_any_finite_number) {
   attune_params_attn_standard p;
   for (size_t i = 0; i < sizeof legal / sizeof *legal; i++) {
     args.scale = legal[i];
-    expect_filled(F16, (attune_corner)0, &args, &p);
+    fake_filled(F16, (attune_corner)0, &args, &p);
     ck_assert_int_eq(memcmp(&p.scale, &legal[i], sizeof p.scale), 0);
   }
   REFUSED(F16, bad.scale = NAN, "scale is not a number");
   REFUSED(F16, bad.scale = -INFINITY, "scale is infinite");
   REFUSED(F16, bad.flags = 2, "flags is 0x2");
   args.scale = NAN, args.flags = ATTUNE_DEFAULT_SCALE;
-  expect_filled(F16, (attune_corner)0, &args, &p);
+  fake_filled(F16, (attune_corner)0, &args, &p);
   ck_assert(p.scale == 0.125f);
   args.q = attune_bshd(fake_address(0x10000), 100, 8, 192);
   args.k = attune_bhsd(fake_address(0x20000), 100, 2, 192);
-  expect_filled("attn_fwd_sm80_fp16_d192x64", (attune_corner)0, &args, &p);
+  fake_filled("attn_fwd_sm80_fp16_d192x64", (attune_corner)0, &args, &p);
   ck_assert(fabs((double)p.scale - 0.07216878364870323) < 4e-9); /* half an fp32 ulp there */
 }
 END_TEST
@@ -237,22 +225,23 @@ END_TEST
 START_TEST(the_corner_is_named_where_it_matters) {
   attune_attn_args args = fake_args();
   attune_params_attn_standard p;
-  expect_filled(CAUSAL, (attune_corner)0, &args, &p); /* equal lengths: no corner to choose */
+  fake_filled(CAUSAL, (attune_corner)0, &args, &p); /* equal lengths: no corner to choose */
   args.len_k = 101;
-  expect_refused(CAUSAL, &args, "corner is not named");
-  expect_refused(WINDOW, &args, "corner is not named");
-  expect_filled(F16, (attune_corner)0, &args, &p);
+  fake_refused(CAUSAL, &args, "corner is not named, but the lengths differ (len_q 100, len_k 101)");
+  fake_refused(WINDOW, &args, "corner is not named");
+  fake_filled(F16, (attune_corner)0, &args, &p);
   args.corner = ATTUNE_CORNER_BOTTOM_RIGHT;
-  expect_filled(CAUSAL, (attune_corner)0, &args, &p);
+  fake_filled(CAUSAL, (attune_corner)0, &args, &p);
   ck_assert_int_eq(p.bottom_right, 1);
-  expect_filled(CAUSAL, ATTUNE_CORNER_TOP_LEFT, &args, &p); /* the call over the spec */
+  fake_filled(CAUSAL, ATTUNE_CORNER_TOP_LEFT, &args, &p); /* the call over the spec */
   ck_assert_int_eq(p.bottom_right, 1);
   args.corner = (attune_corner)0;
-  expect_filled(WINDOW, ATTUNE_CORNER_BOTTOM_RIGHT, &args, &p);
+  fake_filled(WINDOW, ATTUNE_CORNER_BOTTOM_RIGHT, &args, &p);
   ck_assert_int_eq(p.bottom_right, 1);
-  expect_filled(WINDOW, ATTUNE_CORNER_TOP_LEFT, &args, &p);
+  fake_filled(WINDOW, ATTUNE_CORNER_TOP_LEFT, &args, &p);
   ck_assert_int_eq(p.bottom_right, 0);
-  REFUSED(CAUSAL, bad.seqused_k = fake_address(0x60000), "seqused_k");
+  REFUSED(CAUSAL, bad.seqused_k = fake_address(0x60000), "with seqused_k lengths may differ");
+  REFUSED(CAUSAL, bad.seqused_q = fake_address(0x60000), "with seqused_q lengths may differ");
   REFUSED(CAUSAL, bad.corner = (attune_corner)3, "corner is 3");
 }
 END_TEST
@@ -262,7 +251,7 @@ static void expect_window(const char *variant, int32_t left, int32_t right, int3
   attune_attn_args args = fake_args();
   attune_params_attn_standard p;
   args.window_left = left, args.window_right = right;
-  expect_filled(variant, (attune_corner)0, &args, &p);
+  fake_filled(variant, (attune_corner)0, &args, &p);
   ck_assert_int_eq(p.window_left, out_left);
   ck_assert_int_eq(p.window_right, out_right);
 }
@@ -286,7 +275,7 @@ START_TEST(pinned_values_are_compared) {
   attune_params_attn_standard p;
   attune_pinset pins = {0};
   args.window_left = 127, args.scale = 0.1f;
-  expect_filled(WINDOW, (attune_corner)0, &args, &p);
+  fake_filled(WINDOW, (attune_corner)0, &args, &p);
   ck_assert_int_eq(attune__params_check_pins(&pins, ATTUNE_OP_ATTN_FWD, &p), ATTUNE_OK);
   ck_assert_int_eq(attune__pinset_add(&pins, "window_left", 127), ATTUNE_OK);
   ck_assert_int_eq(attune__pinset_add(&pins, "scale", 0.1), ATTUNE_OK);
@@ -299,8 +288,9 @@ START_TEST(pinned_values_are_compared) {
   p.window_left = 127, p.scale = nextafterf(0.1f, 1);
   ck_assert_int_eq(attune__params_check_pins(&pins, ATTUNE_OP_ATTN_FWD, &p), ATTUNE_INVALID);
   attune_pinset foreign = {0};
-  ck_assert_int_eq(attune__pinset_add(&foreign, "softcap", 50), ATTUNE_OK);
+  ck_assert_int_eq(attune__pinset_add(&foreign, "page_size", 50), ATTUNE_OK);
   ck_assert_int_eq(attune__params_check_pins(&foreign, ATTUNE_OP_ATTN_FWD, &p), ATTUNE_INVALID);
+  ck_assert_ptr_nonnull(strstr(attune_error(), "pins page_size, which attn_fwd does not have"));
 }
 END_TEST
 
