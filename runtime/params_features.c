@@ -36,14 +36,6 @@ static attune_status check_foreign(const attune_variant *v, const attune_attn_ar
   return ATTUNE_OK;
 }
 
-/* The other ops' kernels go over every row of Q. */
-static attune_status check_seqused_q(const attune_variant *v, const attune_attn_args *a) {
-  if (!a->seqused_q || v->op == ATTUNE_OP_ATTN_FWD) return ATTUNE_OK;
-  return attune_fail(ATTUNE_INVALID,
-                     "seqused_q is set, but %s computes every row: leave it NULL, or use attn_fwd",
-                     attune__op_name(v->op));
-}
-
 static attune_status check_softcap(const attune_variant *v, const attune_attn_args *a) {
   if (!attune__has(v, ATTUNE_FEATURE_SOFTCAP) || (a->softcap > 0 && isfinite(a->softcap)))
     return ATTUNE_OK;
@@ -55,7 +47,5 @@ static attune_status check_softcap(const attune_variant *v, const attune_attn_ar
 
 attune_status attune__check_features(const attune_variant *variant, const attune_attn_args *args) {
   attune_status status = check_foreign(variant, args);
-  if (!status) status = check_seqused_q(variant, args);
-  if (!status) status = check_softcap(variant, args);
-  return status;
+  return status ? status : check_softcap(variant, args);
 }

@@ -11,9 +11,7 @@
 enum {
   READ = ATTUNE__TENSOR_READ,
   OUTPUT = ATTUNE__TENSOR_OUTPUT,
-  AGAIN =
-      ATTUNE__TENSOR_READ | ATTUNE__TENSOR_WRITE | ATTUNE__TENSOR_ALL, /* fa1 comes back to it */
-  PARTLY = ATTUNE__TENSOR_WRITE | ATTUNE__TENSOR_ONCE /* with unused keys, S has unused columns */
+  AGAIN = ATTUNE__TENSOR_READ | ATTUNE__TENSOR_WRITE | ATTUNE__TENSOR_ALL /* fa1 comes back to it */
 };
 
 /* What the kernel of an op's part does to each; 0: nothing. All may read what the features bring.
@@ -163,15 +161,17 @@ static void add_score_inputs(const attune_variant *v, const params_block *p, con
 }
 #undef ADD
 
-/* [batch, head, row, key] */
+/* [batch, row, head, key]. The columns of unused keys get a 0 in P, and nothing in S. */
 static void add_scores(const params_block *p, unsigned use, uint32_t bytes, attune__tensors *out) {
   int64_t head = p->len_q * p->scores_pitch;
+  unsigned partly = use & ~(unsigned)ATTUNE__TENSOR_ALL;
   attune__tensor scores = {.name = "scores",
-                           .kind = use == OUTPUT && p->seqused_k ? PARTLY : use,
+                           .kind = use == OUTPUT && p->seqused_k ? partly : use,
                            .base = p->scores,
                            .element_bytes = bytes,
-                           .extent = {p->batch, p->heads_q, p->len_q, p->len_k},
-                           .stride = {p->heads_q * head, head, p->scores_pitch, 1}};
+                           .extent = {p->batch, p->len_q, p->heads_q, p->len_k},
+                           .stride = {p->heads_q * head, p->scores_pitch, head, 1},
+                           .in_use = use & ATTUNE__TENSOR_WRITE ? out->in_use : NULL};
   add(out, offsetof(params_block, scores), &scores);
 }
 
