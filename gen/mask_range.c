@@ -32,12 +32,13 @@ void attune__mask_range(const attune_variant *v, const attune_shape *s, int64_t 
 void attune__mask_blocks(const attune_variant *v, const attune_shape *s, int64_t block_m,
                          int64_t block_n, attune_mask_sums *out) {
   *out = (attune_mask_sums){0};
-  for (int64_t i0 = 0; i0 < s->len_q; i0 += block_m) {
-    int64_t i1 = i0 + block_m < s->len_q ? i0 + block_m : s->len_q, begin, end;
-    attune__mask_range(v, s, i0, i1, &begin, &end);
+  int64_t group = v->group, rows = s->len_q * group;
+  for (int64_t row0 = 0; row0 < rows; row0 += block_m) {
+    int64_t row1 = row0 + block_m < rows ? row0 + block_m : rows, begin, end;
+    attune__mask_range(v, s, row0 / group, (row1 - 1) / group + 1, &begin, &end);
     out->blocks++;
     out->keys += end - begin;
-    out->pairs += (i1 - i0) * (end - begin);
+    out->pairs += (row1 - row0) * (end - begin);
     out->steps += (end - begin + block_n - 1) / block_n;
   }
 }
@@ -45,7 +46,7 @@ void attune__mask_blocks(const attune_variant *v, const attune_shape *s, int64_t
 double attune__mask_pairs(const attune_variant *v, const attune_shape *s) {
   attune_mask_sums rows;
   attune__mask_blocks(v, s, 1, 1, &rows);
-  return (double)rows.pairs;
+  return (double)rows.pairs / v->group;
 }
 
 double attune__flops(const attune_variant *v, const attune_shape *s) {

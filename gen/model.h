@@ -80,9 +80,10 @@ double attune__mask_pairs(const attune_variant *variant, const attune_shape *sha
  * twin of templates/mask (block rows, traffic and reference use it). */
 void attune__mask_range(const attune_variant *variant, const attune_shape *shape, int64_t i0,
                         int64_t i1, int64_t *begin, int64_t *end);
-/* What the blocks of block_m rows of one head visit in steps of block_n keys, summed over them. */
+/* What the blocks of block_m rows visit in steps of block_n keys, summed over those of one group of
+ * query heads, whose rows are packed: row r is query r / group. */
 typedef struct attune_mask_sums {
-  int64_t blocks; /* ceil(len_q / block_m) */
+  int64_t blocks; /* ceil(len_q * group / block_m) */
   int64_t keys;   /* lengths of their key ranges */
   int64_t pairs;  /* rows in the block times that length */
   int64_t steps;  /* whole and partial tiles of block_n keys */

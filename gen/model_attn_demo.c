@@ -12,7 +12,7 @@ static int is_fa1(const attune_variant *v) {
 
 static int candidates(const attune_variant *v, attune_tile *out, int max) {
   (void)v;
-  return attune__fma_candidates(out, max, 0);
+  return attune__fma_candidates(out, max, FMA_APART);
 }
 
 /* Of the product beside O, or of the load of a tile. */

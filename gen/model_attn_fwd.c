@@ -16,14 +16,19 @@ void attune__forward_traffic(const attune_variant *v, const attune_tile *t, cons
   int64_t begin, end;
   attune__mask_blocks(v, s, t->block_m, t->block_n, &sums);
   attune__mask_range(v, s, 0, s->len_q, &begin, &end);
-  double requested = heads * (double)sums.keys, distinct = kv_heads * (double)(end - begin);
+  double requested = heads / v->group * (double)sums.keys,
+         distinct = kv_heads * (double)(end - begin);
   *out = (attune_traffic){0};
   attune__traffic_read(out, "Q", "batch * heads_q * len_q * head_dim_qk",
                        v->head_dim_qk * attune__dtype_bytes(v->dtype_q), rows, rows);
-  attune__traffic_read(out, "K", "batch * heads_q * keys * head_dim_qk", v->head_dim_qk * kv_bytes,
-                       requested, distinct);
-  attune__traffic_read(out, "V", "batch * heads_q * keys * head_dim_v", v->head_dim_v * kv_bytes,
-                       requested, distinct);
+  attune__traffic_read(out, "K",
+                       v->group > 1 ? "batch * heads_q / group * keys * head_dim_qk"
+                                    : "batch * heads_q * keys * head_dim_qk",
+                       v->head_dim_qk * kv_bytes, requested, distinct);
+  attune__traffic_read(out, "V",
+                       v->group > 1 ? "batch * heads_q / group * keys * head_dim_v"
+                                    : "batch * heads_q * keys * head_dim_v",
+                       v->head_dim_v * kv_bytes, requested, distinct);
   attune__traffic_write(out, "O", "batch * heads_q * len_q * head_dim_v",
                         v->head_dim_v * attune__dtype_bytes(v->dtype_out), rows);
   attune__traffic_write(out, "LSE", "batch * heads_q * len_q", 4, rows);

@@ -2,9 +2,15 @@
 #include "model_attn_fwd.h"
 #include "model_fma.h"
 
+#include <stdio.h>
+
+/* Whether tiles that hold whole rows leave little room: then a part of the columns is tried too. */
+static int long_rows(const attune_variant *v) {
+  return v->head_dim_qk > 256 || v->head_dim_v > 256;
+}
+
 static int candidates(const attune_variant *v, attune_tile *out, int max) {
-  (void)v;
-  return attune__fma_candidates(out, max, 1);
+  return attune__fma_candidates(out, max, long_rows(v) ? FMA_TURNS_OF_COLUMNS : FMA_TURNS);
 }
 
 /* Whether a tile's rows are no power of two of 16-byte chunks: finding a chunk's row then takes a
@@ -30,9 +36,19 @@ static int registers(const attune_variant *v, const attune_tile *t) {
   return product > load ? product : load;
 }
 
+static int legal_turns(const attune_variant *v, const attune_tile *t, char *reason, size_t size) {
+  int longer = v->head_dim_qk > v->head_dim_v ? v->head_dim_qk : v->head_dim_v;
+  if (!t->block_k || (t->share_kv && t->block_k % 64 == 0 && t->block_k < longer)) return 1;
+  snprintf(reason, size,
+           "block_k %d: with share_kv 1 K and V may come a multiple of 64 columns at a time, below "
+           "%d here; 0: all",
+           t->block_k, longer);
+  return 0;
+}
+
 static int legal(const attune_variant *v, const attune_tile *t, char *reason, size_t size) {
   return attune__fma_legal_fields(t, 1, reason, size) &&
-         attune__fma_legal_blocks(t, reason, size) &&
+         attune__fma_legal_blocks(t, reason, size) && legal_turns(v, t, reason, size) &&
          attune__fma_legal_registers(registers(v, t), reason, size);
 }
 
@@ -47,9 +63,15 @@ static void ledger(const attune_variant *v, const attune_tile *t, attune_ledger 
   attune__fma_add_p(out, t);
 }
 
+/* Times per iteration that a block waits for K and V. */
+static double step_waits(const attune_variant *v, const attune_tile *t) {
+  if (!t->share_kv) return 1;
+  return attune__fma_turns(t, v->head_dim_qk) + attune__fma_turns(t, v->head_dim_v);
+}
+
 static void cost(const attune_variant *v, const attune_tile *t, const attune_board *b,
                  const attune_shape *s, attune_cost *out) {
-  double heads = (double)(s->batch * s->heads_q);
+  double heads = (double)(s->batch * s->heads_q) / v->group; /* heads of one tile are one */
   attune_mask_sums sums;
   attune_traffic bytes;
   attune_ledger smem = {.count = 0};
@@ -58,7 +80,7 @@ static void cost(const attune_variant *v, const attune_tile *t, const attune_boa
   ledger(v, t, &smem);
   attune_work work = {.blocks = heads * (double)sums.blocks,
                       .steps = heads * (double)sums.steps,
-                      .step_waits = t->share_kv ? 2 : 1,
+                      .step_waits = step_waits(v, t),
                       .blocks_per_head = (double)sums.blocks,
                       .warps = t->warps,
                       .registers = registers(v, t),

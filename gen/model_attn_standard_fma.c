@@ -11,7 +11,7 @@
 
 static int block_candidates(const attune_variant *v, attune_tile *out, int max) {
   (void)v;
-  return attune__fma_candidates(out, max, 0);
+  return attune__fma_candidates(out, max, FMA_APART);
 }
 
 static double query_heads(const attune_shape *s) {
@@ -22,6 +22,10 @@ static double key_heads(const attune_shape *s) {
 }
 static double query_rows(const attune_shape *s) {
   return query_heads(s) * (double)s->len_q;
+}
+/* All tensors but LSE are of one dtype, S and P too. */
+static double element_bytes(const attune_variant *v) {
+  return attune__dtype_bytes(v->dtype_q);
 }
 static double tiles(int64_t length, int block) {
   return (double)((length + block - 1) / block);
@@ -59,13 +63,13 @@ static void qk_traffic(const attune_variant *v, const attune_tile *t, const attu
                        attune_traffic *out) {
   double rows = query_rows(s), keys = (double)s->len_k;
   double tiles_n = tiles(s->len_k, t->block_n), tiles_m = tiles(s->len_q, t->block_m);
-  double row_bytes = v->head_dim_qk * 4.0;
+  double bytes = element_bytes(v), row_bytes = v->head_dim_qk * bytes;
   *out = (attune_traffic){0};
   attune__traffic_read(out, "Q", "batch * heads_q * len_q * tiles_n * head_dim_qk", row_bytes,
                        rows * tiles_n, tiles_n > 0 ? rows : 0);
   attune__traffic_read(out, "K", "batch * heads_q * len_k * tiles_m * head_dim_qk", row_bytes,
                        query_heads(s) * keys * tiles_m, tiles_m > 0 ? key_heads(s) * keys : 0);
-  attune__traffic_write(out, "S", "batch * heads_q * len_q * len_k", 4, rows * keys);
+  attune__traffic_write(out, "S", "batch * heads_q * len_q * len_k", bytes, rows * keys);
 }
 
 static void qk_cost(const attune_variant *v, const attune_tile *t, const attune_board *b,
@@ -148,9 +152,11 @@ static void softmax_traffic(const attune_variant *v, const attune_tile *t, const
                             attune_traffic *out) {
   (void)t;
   double pairs = query_heads(s) * attune__mask_pairs(v, s), rows = query_rows(s);
+  double bytes = element_bytes(v);
   *out = (attune_traffic){0};
-  attune__traffic_read(out, "S", "batch * heads_q * 2 * pairs", 4, 2 * pairs, pairs);
-  attune__traffic_write(out, "P", "batch * heads_q * len_q * len_k", 4, rows * (double)s->len_k);
+  attune__traffic_read(out, "S", "batch * heads_q * 2 * pairs", bytes, 2 * pairs, pairs);
+  attune__traffic_write(out, "P", "batch * heads_q * len_q * len_k", bytes,
+                        rows * (double)s->len_k);
   attune__traffic_write(out, "LSE", "batch * heads_q * len_q", 4, rows);
 }
 
@@ -213,9 +219,10 @@ static void pv_traffic(const attune_variant *v, const attune_tile *t, const attu
   int64_t begin, end;
   attune__mask_blocks(v, s, t->block_m, t->block_n, &sums);
   attune__mask_range(v, s, 0, s->len_q, &begin, &end);
-  double scores = query_heads(s) * (double)sums.pairs, row_bytes = v->head_dim_v * 4.0;
+  double scores = query_heads(s) * (double)sums.pairs;
+  double bytes = element_bytes(v), row_bytes = v->head_dim_v * bytes;
   *out = (attune_traffic){0};
-  attune__traffic_read(out, "P", "batch * heads_q * (rows * keys of each block)", 4, scores,
+  attune__traffic_read(out, "P", "batch * heads_q * (rows * keys of each block)", bytes, scores,
                        scores);
   attune__traffic_read(out, "V", "batch * heads_q * keys * head_dim_v", row_bytes,
                        query_heads(s) * (double)sums.keys, key_heads(s) * (double)(end - begin));

@@ -50,16 +50,17 @@ int attune__fma_legal_blocks(const attune_tile *t, char *reason, size_t size) {
   return 1;
 }
 
-int attune__fma_candidates(attune_tile *out, int max, int share) {
-  static const int blocks[] = {16, 32, 64, 128}, warps[] = {2, 4, 8};
+int attune__fma_candidates(attune_tile *out, int max, int ways) {
+  static const int blocks[] = {16, 32, 64, 128}, warps[] = {2, 4, 8}, turns[] = {0, 0, 64, 128};
   char ignored[160];
   int count = 0;
-  for (int i = 0; i < 4 * 4 * 3 * (share + 1) && count < max; i++) {
+  for (int i = 0; i < 4 * 4 * 3 * ways && count < max; i++) {
     attune_tile *tile = &out[count];
     memset(tile, 0, sizeof *tile);
     tile->family = ATTUNE_FAMILY_FMA, tile->stages = 1;
     tile->block_m = (uint16_t)blocks[i % 4], tile->block_n = (uint16_t)blocks[i / 4 % 4];
-    tile->warps = (uint8_t)warps[i / 16 % 3], tile->share_kv = (uint8_t)(i / 48);
+    tile->warps = (uint8_t)warps[i / 16 % 3];
+    tile->share_kv = i >= 48, tile->block_k = (uint16_t)turns[i / 48];
     count += attune__fma_legal_blocks(tile, ignored, sizeof ignored);
   }
   return count;
@@ -68,8 +69,10 @@ int attune__fma_candidates(attune_tile *out, int max, int share) {
 int attune__fma_legal_fields(const attune_tile *t, int share, char *reason, size_t size) {
   if (t->warps != 2 && t->warps != 4 && t->warps != 8)
     return snprintf(reason, size, "warps %d: family fma has 2, 4 or 8", t->warps), 0;
-  if (t->block_k)
-    return snprintf(reason, size, "block_k %d: family fma does not split head_dim", t->block_k), 0;
+  if (t->block_k && !share)
+    return snprintf(reason, size, "block_k %d: this kernel has whole rows in its tiles",
+                    t->block_k),
+           0;
   if (t->stages != 1) return snprintf(reason, size, "stages %d: family fma has 1", t->stages), 0;
   if (t->share_kv > share)
     return snprintf(reason, size, "share_kv %d: this kernel has 0%s", t->share_kv,
@@ -89,17 +92,34 @@ static void add(attune_ledger *ledger, const char *name, int rows, int columns, 
   attune__ledger_add(ledger, name, "float", 4, (uint32_t)rows, (uint32_t)columns, 16, note);
 }
 
+/* Columns that are in a buffer at once. */
+static int of_turn(const attune_tile *t, int columns) {
+  return t->block_k && t->block_k < columns ? t->block_k : columns;
+}
+
+int attune__fma_turns(const attune_tile *t, int columns) {
+  return t->block_k ? (columns + t->block_k - 1) / t->block_k : 1;
+}
+
 /* An odd number of 16-byte units a row: float4 reads of 8 consecutive rows hit each bank once. */
-static int padded_qk(const attune_variant *v) {
-  return v->head_dim_qk + 4;
+static int padded_qk(int head_dim_qk) {
+  return ((head_dim_qk + 3) / 4 | 1) * 4;
+}
+
+static void add_padded(attune_ledger *ledger, const char *name, const char *tensor, int rows,
+                       int head_dim) {
+  char note[48];
+  int columns = padded_qk(head_dim), pad = columns - head_dim;
+  snprintf(note, sizeof note, "%s; %d float%s of padding a row", tensor, pad, pad == 1 ? "" : "s");
+  add(ledger, name, rows, columns, pad ? note : tensor);
 }
 
 void attune__fma_add_q(attune_ledger *ledger, const attune_variant *v, const attune_tile *t) {
-  add(ledger, "q", t->block_m, padded_qk(v), "Q; 4 floats of padding a row");
+  add_padded(ledger, "q", "Q", t->block_m, v->head_dim_qk);
 }
 
 void attune__fma_add_k(attune_ledger *ledger, const attune_variant *v, const attune_tile *t) {
-  add(ledger, "k", t->block_n, padded_qk(v), "K; 4 floats of padding a row");
+  add_padded(ledger, "k", "K", t->block_n, v->head_dim_qk);
 }
 
 void attune__fma_add_v(attune_ledger *ledger, const attune_variant *v, const attune_tile *t) {
@@ -107,8 +127,9 @@ void attune__fma_add_v(attune_ledger *ledger, const attune_variant *v, const att
 }
 
 void attune__fma_add_kv(attune_ledger *ledger, const attune_variant *v, const attune_tile *t) {
-  int v_columns = attune__fma_padded_v(v->head_dim_v);
-  int columns = padded_qk(v); /* also where V is the wider one: K's reads are those that conflict */
+  int v_columns = of_turn(t, attune__fma_padded_v(v->head_dim_v));
+  int columns = padded_qk(of_turn(t, v->head_dim_qk));
+  /* also where V is the wider one: K's reads are those that conflict */
   if (columns < v_columns) columns = v_columns + 4;
   add(ledger, "kv", t->block_n, columns, "K, then V, in turns; K's padding");
 }

@@ -28,9 +28,12 @@ int attune__fma_vec_v(int head_dim_v);
 /* Columns of the tile of V, and of O: head_dim_v rounded up to 16 * kVecV. */
 int attune__fma_padded_v(int head_dim_v);
 
-/* Block tiles {16, 32, 64, 128}^2 x warps {2, 4, 8} x share_kv {0 .. share}, those that can be laid
- * out over their threads. */
-int attune__fma_candidates(attune_tile *out, int max, int share);
+/* Block tiles {16, 32, 64, 128}^2 x warps {2, 4, 8} x the first of these ways to hold K and V,
+ * those that can be laid out over their threads: apart; in turns; 64, and 128 columns a turn. */
+enum { FMA_APART = 1, FMA_TURNS, FMA_TURNS_OF_COLUMNS = 4 };
+int attune__fma_candidates(attune_tile *out, int max, int ways);
+/* Turns that `columns` of K or V take in the buffer. */
+int attune__fma_turns(const attune_tile *t, int columns);
 /* Divisibility of a block_m x block_n tile over the threads; else the reason. */
 int attune__fma_legal_blocks(const attune_tile *t, char *reason, size_t size);
 /* The other rules: the fields that family fma has no use for, and registers. */

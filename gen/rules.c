@@ -15,7 +15,9 @@
 #define TEXT_OF(number) #number
 #define TEXT(number)    TEXT_OF(number)
 #define DIM_STEP        8
-#define MAX_DIM         256
+#define MAX_DIM         256 /* of tiles that hold whole rows */
+#define MAX_DIM_QK      576 /* of family fma, which takes rows in turns */
+#define MAX_DIM_V       512
 
 static int has_board(const attune_variant *v) {
   return attune__board(v->arch) != NULL;
@@ -35,14 +37,26 @@ static int kv_like_q(const attune_variant *v) {
 static int out_like_q(const attune_variant *v) {
   return v->dtype_out == v->dtype_q;
 }
-static int is_dim(int dim) {
-  return dim > 0 && dim <= MAX_DIM && dim % DIM_STEP == 0;
+static int out_like_q_or_fp32(const attune_variant *v) {
+  return out_like_q(v) || v->dtype_out == ATTUNE_DTYPE_FP32;
+}
+static int qk_fits_align(const attune_variant *v) {
+  return v->align == ATTUNE_ALIGN_ELEM || v->head_dim_qk % DIM_STEP == 0;
+}
+static int v_fits_align(const attune_variant *v) {
+  return v->align == ATTUNE_ALIGN_ELEM || v->head_dim_v % DIM_STEP == 0;
 }
 static int qk_is_dim(const attune_variant *v) {
-  return is_dim(v->head_dim_qk);
+  return v->head_dim_qk > 0 && v->head_dim_qk <= MAX_DIM_QK;
 }
 static int v_is_dim(const attune_variant *v) {
-  return is_dim(v->head_dim_v);
+  return v->head_dim_v > 0 && v->head_dim_v <= MAX_DIM_V;
+}
+static int qk_is_short(const attune_variant *v) {
+  return v->head_dim_qk <= MAX_DIM;
+}
+static int v_is_short(const attune_variant *v) {
+  return v->head_dim_v <= MAX_DIM;
 }
 static int no_mask(const attune_variant *v) {
   return v->mask == ATTUNE_MASK_NONE;
@@ -107,18 +121,19 @@ typedef struct rule {
 
 #define OP(name)     ATTUNE_OP_##name
 #define FAMILY(name) ATTUNE_FAMILY_##name
-#define DIMS                                                                                       \
-  "not generated yet; multiples of " TEXT(DIM_STEP) " from " TEXT(DIM_STEP) " to " TEXT(           \
-      MAX_DIM) " are"
+#define UP_TO(max)   "not generated yet; 1 to " TEXT(max) " are"
+#define WHOLE_CHUNKS                                                                               \
+  "with align 16b rows are multiples of " TEXT(DIM_STEP) " elements; align elem has any other"
 
 static const rule rules[] = {
     /* every op */
     {0, 0, ARCH, has_board, "not generated yet", 0},
     {0, 0, DTYPE, kv_like_q, "not generated yet; K and V of Q's dtype are", 0},
-    {0, 0, DTYPE, out_like_q, "not generated yet; O of Q's dtype is", 0},
-    {0, 0, DIM_QK, qk_is_dim, DIMS, 0},
-    {0, 0, DIM_V, v_is_dim, DIMS, 0},
-    {0, 0, GROUP, no_group, "not generated yet; group 1 is, and serves any grouping of heads", 0},
+    {0, 0, DTYPE, out_like_q_or_fp32, "not generated yet; O of Q's dtype or in fp32 is", 0},
+    {0, 0, DIM_QK, qk_is_dim, UP_TO(MAX_DIM_QK), 0},
+    {0, 0, DIM_V, v_is_dim, UP_TO(MAX_DIM_V), 0},
+    {0, 0, DIM_QK, qk_fits_align, WHOLE_CHUNKS, 0},
+    {0, 0, DIM_V, v_fits_align, WHOLE_CHUNKS, 0},
 
     {OP(ATTN_FWD), 0, FEATURE, no_demo, "op attn_demo is wrong on purpose, and has it", 0},
     {OP(ATTN_FWD), 0, FEATURE, known_features, "not generated yet", 0},
@@ -126,12 +141,20 @@ static const rule rules[] = {
     {OP(ATTN_STANDARD), 0, FEATURE, no_demo, "op attn_demo is wrong on purpose, and has it", 0},
     {OP(ATTN_STANDARD), 0, FEATURE, no_features,
      "the baseline is plain attention; op attn_fwd has features", 0},
-    {OP(ATTN_STANDARD), 0, DTYPE, is_fp32, "not generated yet; fp32 is", 0},
+    {OP(ATTN_STANDARD), 0, DTYPE, out_like_q, "the baseline has one dtype; op attn_fwd has others",
+     0},
+    {OP(ATTN_STANDARD), 0, DIM_QK, qk_is_short, UP_TO(MAX_DIM), 0},
+    {OP(ATTN_STANDARD), 0, DIM_V, v_is_short, UP_TO(MAX_DIM), 0},
+    {OP(ATTN_STANDARD), 0, GROUP, no_group, "the baseline has a tile for each head; group 1 is it",
+     0},
 
     {OP(ATTN_DEMO), 0, FEATURE, demo_alone, "it has one of norescale, nomax and fa1 alone", 0},
     {OP(ATTN_DEMO), 0, FEATURE, one_feature, "it has exactly one: norescale, nomax or fa1", 0},
     {OP(ATTN_DEMO), 0, DTYPE, is_fp32, "not generated yet; fp32 is", 0},
     {OP(ATTN_DEMO), 0, MASK, no_mask, "not generated yet; mask none is", 0},
+    {OP(ATTN_DEMO), 0, DIM_QK, qk_is_short, UP_TO(MAX_DIM), 0},
+    {OP(ATTN_DEMO), 0, DIM_V, v_is_short, UP_TO(MAX_DIM), 0},
+    {OP(ATTN_DEMO), 0, GROUP, no_group, "not generated yet; group 1 is", 0},
 
     /* families */
     {OP(ATTN_FWD), FAMILY(FMA), FEATURE, fma_has_features, "not generated yet", 0},
@@ -143,6 +166,10 @@ static const rule rules[] = {
     {0, FAMILY(MMA), ALIGN, is_16b, "rows are copied 16 bytes at a time; family fma loads elements",
      0},
     {OP(ATTN_FWD), FAMILY(MMA), FEATURE, mma_has_features, "not generated yet", 0},
+    {0, FAMILY(MMA), DTYPE, out_like_q, "not generated yet; O of Q's dtype is", 0},
+    {0, FAMILY(MMA), DIM_QK, qk_is_short, UP_TO(MAX_DIM), 0},
+    {0, FAMILY(MMA), DIM_V, v_is_short, UP_TO(MAX_DIM), 0},
+    {0, FAMILY(MMA), GROUP, no_group, "not generated yet; group 1 is", 0},
 };
 enum { RULES = sizeof rules / sizeof *rules };
 

@@ -480,22 +480,24 @@ static void check_refused(attune_variant v, attune_status status, const char *me
 
 START_TEST(what_has_no_kernels_is_refused_by_name) {
   check_refused(forward(12), ATTUNE_UNSUPPORTED,
-                "head_dim_qk 12: not generated yet; multiples of 8 from 8 to 256 are");
+                "head_dim_qk 12: with align 16b rows are multiples of 8 elements; align elem has "
+                "any other");
   attune_variant v = forward(64);
-  v.head_dim_v = 264;
-  check_refused(v, ATTUNE_UNSUPPORTED,
-                "head_dim_v 264: not generated yet; multiples of 8 from 8 to 256 are");
-  v = forward(64), v.features = ATTUNE_FEATURE_SOFTCAP;
-  check_refused(v, ATTUNE_UNSUPPORTED, "features softcap with op attn_fwd: not generated yet");
-  v = forward(64), v.group = 4;
-  check_refused(v, ATTUNE_UNSUPPORTED,
-                "group 4: not generated yet; group 1 is, and serves any grouping of heads");
+  v.head_dim_v = 520;
+  check_refused(v, ATTUNE_UNSUPPORTED, "head_dim_v 520: not generated yet; 1 to 512 are");
+  v = forward(64), v.features = ATTUNE_FEATURE_PAGED;
+  check_refused(v, ATTUNE_UNSUPPORTED, "features paged with op attn_fwd: not generated yet");
   v = forward(64), v.dtype_out = ATTUNE_DTYPE_BF16;
   check_refused(v, ATTUNE_UNSUPPORTED,
-                "dtype q fp32, kv fp32, out bf16: not generated yet; O of Q's dtype is");
-  v = variant(ATTUNE_OP_ATTN_STANDARD, "sm_80", ATTUNE_DTYPE_FP16, 64, 64, 1);
+                "dtype q fp32, kv fp32, out bf16: not generated yet; O of Q's dtype or in fp32 is");
+  v = variant(ATTUNE_OP_ATTN_STANDARD, "sm_80", ATTUNE_DTYPE_FP16, 64, 64, 1), v.group = 4;
   check_refused(v, ATTUNE_UNSUPPORTED,
-                "dtype fp16 with op attn_standard: not generated yet; fp32 is");
+                "group 4 with op attn_standard: the baseline has a tile for each head; group 1 is "
+                "it");
+  v.group = 1, v.dtype_out = ATTUNE_DTYPE_FP32;
+  check_refused(v, ATTUNE_UNSUPPORTED,
+                "dtype q fp16, kv fp16, out fp32 with op attn_standard: the baseline has one "
+                "dtype; op attn_fwd has others");
   v = forward(64), v.arch = attune__arch_parse("sm_70");
   check_refused(v, ATTUNE_UNSUPPORTED,
                 "arch sm_70: not generated yet; sm_75, sm_80, sm_86, sm_89, sm_90a, sm_100a and "
