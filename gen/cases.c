@@ -65,14 +65,17 @@ static void pin(const attune_pinset *pins, attune__case *c) {
 
 /* ---- adding -------------------------------------------------------------------------------- */
 
-/* Real data has one shape and scale, and far layouts are made for three rows (heads that are packed
- * are more). */
+/* Real data has one shape and scale, and far layouts are made for few rows. */
 static int fixed_shape_is_kept(const attune__case *want, const attune__case *have) {
   const attune_shape *a = &want->shape, *b = &have->shape;
-  if (want->fill != ATTUNE__FILL_REAL && !attune__case_far(want)) return 1;
-  return want->total_q == have->total_q && want->total_k == have->total_k && a->batch == b->batch &&
-         a->heads_q == b->heads_q && a->heads_kv == b->heads_kv && a->len_q == b->len_q &&
-         a->len_k == b->len_k && want->default_scale == have->default_scale;
+  const int real = want->fill == ATTUNE__FILL_REAL;
+  if (!real && !attune__case_far(want)) return 1;
+  if (want->total_q != have->total_q || want->total_k != have->total_k) return 0;
+  if ((real || want->layout == ATTUNE__LAYOUT_FAR_HEAD) &&
+      (a->heads_q != b->heads_q || a->heads_kv != b->heads_kv))
+    return 0;
+  return a->batch == b->batch && a->len_q == b->len_q && a->len_k == b->len_k &&
+         want->default_scale == have->default_scale;
 }
 
 static int varlen(const maker *m) {
@@ -120,8 +123,8 @@ void attune__case_add(maker *m, attune__case wanted) {
 /* With both corners where that makes a difference. */
 void attune__case_add_corners(maker *m, attune__case c) {
   attune__case_add(m, c);
-  if (!m->masked || (c.shape.len_q == c.shape.len_k && c.used_q == ATTUNE__USED_NULL &&
-                     c.used_k == ATTUNE__USED_NULL && c.lengths == ATTUNE__LENGTHS_EQUAL))
+  if (!m->corners || (c.shape.len_q == c.shape.len_k && c.used_q == ATTUNE__USED_NULL &&
+                      c.used_k == ATTUNE__USED_NULL && c.lengths == ATTUNE__LENGTHS_EQUAL))
     return;
   c.shape.corner = ATTUNE_CORNER_BOTTOM_RIGHT;
   attune__case_add(m, c);
@@ -211,7 +214,9 @@ static void add_layouts(maker *m) {
   c.layout = ATTUNE__LAYOUT_GAPPED, c.lse = ATTUNE__LSE_STRIDED, c.quick = 1;
   attune__case_add(m, c);
   c.layout = ATTUNE__LAYOUT_BROADCAST, c.lse = ATTUNE__LSE_NULL, c.quick = 0;
+  c.bits_over = ATTUNE__OVER_BATCH | ATTUNE__OVER_HEADS; /* shared keys have bits or have none */
   attune__case_add(m, attune__case_heads(c, 3, 4, 2));
+  c.bits_over = 0;
   if (m->request->variant->align != ATTUNE_ALIGN_ELEM) return;
   c.layout = ATTUNE__LAYOUT_ODD, c.lse = ATTUNE__LSE_STRIDED, c.quick = 1;
   attune__case_add(m, c);
@@ -259,7 +264,7 @@ static void add_values(maker *m) {
 /* The call names no corner: legal on equal lengths, and everywhere when the set's spec named one.
  */
 static void add_unset_corner(maker *m) {
-  if (!m->masked || (varlen(m) && !m->request->corner)) return;
+  if (!m->corners || (varlen(m) && !m->request->corner)) return;
   attune__case c = attune__case_lengths(m, m->big.block_m + 1, m->big.block_m + 1);
   c.corner_unset = 1;
   if (m->request->corner) c.shape.corner = m->request->corner;
@@ -282,6 +287,7 @@ static void add_real(maker *m) {
 
 /* Packed, the rows of a sequence or the sequences are far from each other. */
 static void add_far(maker *m) {
+  const int group = m->request->variant->group;
   attune__case c = attune__case_lengths(m, 3, 3);
   c.layout = ATTUNE__LAYOUT_FAR_SEQ;
   if (varlen(m)) {
@@ -295,7 +301,9 @@ static void add_far(maker *m) {
   c.layout = ATTUNE__LAYOUT_FAR_BATCH;
   if (!varlen(m)) attune__case_add(m, attune__case_heads(c, 3, 4, 2));
   c.layout = ATTUNE__LAYOUT_FAR_HEAD;
-  attune__case_add(m, attune__case_heads(c, 2, 3, 3));
+  if (group == 1) attune__case_add(m, attune__case_heads(c, 2, 3, 3));
+  if (group == 2) attune__case_add(m, attune__case_heads(c, 2, 4, 2));
+  if (group > 2) attune__case_add(m, attune__case_heads(c, 2, group, 1));
 }
 
 static maker maker_of(const attune__case_request *request, attune__case_list *list) {
@@ -306,8 +314,9 @@ static maker maker_of(const attune__case_request *request, attune__case_list *li
     if (tile->block_n > m.big.block_n) m.big.block_n = tile->block_n;
   }
   int mask = request->variant->mask, windowed = attune__mask_has_lower(mask);
-  m.masked =
-      windowed || attune__mask_has_upper(mask) || request->variant->features & ATTUNE_FEATURE_ALIBI;
+  m.corners = m.masked = windowed || attune__mask_has_upper(mask);
+  m.corners |= (request->variant->features & ATTUNE_FEATURE_ALIBI) != 0;
+  m.masked |= (request->variant->features & ATTUNE_FEATURE_BITMASK) != 0;
   m.base.shape = (attune_shape){.batch = request->small ? 1 : 2,
                                 .heads_q = request->small ? 2 : 4,
                                 .heads_kv = request->small ? 1 : 2,

@@ -138,7 +138,8 @@ int attune__case_far(const attune__case *c);
 typedef struct attune__case_maker {
   const attune__case_request *request;
   attune__case base; /* what each case starts from */
-  int masked;        /* the corner matters */
+  int corners;       /* the corner matters */
+  int masked;        /* some rows do not see all keys in use */
   attune_tile big;   /* largest block_m and block_n of the program */
   attune__case_list *list;
 } attune__case_maker;

@@ -9,8 +9,9 @@
 
 static void print_mask(const attune_variant *variant, const attune__case *c, attune__text *out) {
   const attune_shape *s = &c->shape;
-  if (variant->mask == ATTUNE_MASK_NONE) return;
-  attune__text_printf(out, " %s", attune__mask_name(variant->mask));
+  if (variant->mask == ATTUNE_MASK_NONE && !(variant->features & ATTUNE_FEATURE_ALIBI)) return;
+  if (variant->mask != ATTUNE_MASK_NONE)
+    attune__text_printf(out, " %s", attune__mask_name(variant->mask));
   if (attune__mask_has_lower(variant->mask))
     attune__text_printf(out, "(%d,%d)", (int)s->window_left, (int)s->window_right);
   attune__text_printf(out, " %s",

@@ -46,6 +46,7 @@ static void make_entry(const attune_variant *v, int part, const attune_pinset *p
                                  .block_m = 16,
                                  .block_n = WRONG_BLOCK_N,
                                  .cluster = 1};
+  if (v->features & ATTUNE_FEATURE_VARLEN) entry.recipe.grid = ATTUNE_GRID_VARLEN_TILES;
   if (v->op == ATTUNE_OP_ATTN_STANDARD) entry.recipe.workspace = ATTUNE_WORKSPACE_SCORES;
   attune__kernel_name(&entry.variant, &entry.tile, entry.name);
   ck_assert_int_eq(attune__entry_write(&entry, bytes, size), ATTUNE_OK);
@@ -74,7 +75,7 @@ static attune_status rig_run(rig *r) {
 static void expect_pass(rig *r, int not_run) {
   attune_status status = rig_run(r);
   ck_assert_msg(status == ATTUNE_OK, "%s", attune_error());
-  ck_assert_int_gt(r->verdict.cases, 20);
+  ck_assert_int_gt(r->verdict.cases, r->options.quick ? 6 : 20);
   ck_assert_int_eq(r->verdict.passed, r->verdict.cases);
   ck_assert_int_eq(r->verdict.not_run, not_run);
   ck_assert_double_le(r->verdict.worst_error, r->verdict.worst_bound);
@@ -201,6 +202,80 @@ START_TEST(softmax_gone_wrong) {
   expect_caught(fp32(ATTUNE_MASK_NONE), LSE_ROUNDED, "", "LSE[");
   expect_caught(fp32(ATTUNE_MASK_CAUSAL), EMPTY_ROW_NAN, "", "sees no key");
   expect_caught(fp32(ATTUNE_MASK_CAUSAL), EMPTY_ROW_INF, "", "sees no key");
+}
+END_TEST
+
+static attune_variant featured(uint32_t features, int mask) {
+  attune_variant v = fp32(mask);
+  v.features = features;
+  return v;
+}
+
+/* Each feature with the masks it is used with, and what models have together. */
+START_TEST(right_features_pass) {
+  static const struct {
+    uint32_t features;
+    int dtype, mask;
+  } of[] = {
+      {ATTUNE_FEATURE_SOFTCAP | ATTUNE_FEATURE_SINK, ATTUNE_DTYPE_FP32, ATTUNE_MASK_NONE},
+      {ATTUNE_FEATURE_BIAS | ATTUNE_FEATURE_BITMASK, ATTUNE_DTYPE_FP32, ATTUNE_MASK_WINDOW},
+      {ATTUNE_FEATURE_ALIBI | ATTUNE_FEATURE_VARLEN, ATTUNE_DTYPE_FP32, ATTUNE_MASK_CAUSAL},
+      {ATTUNE_FEATURE_SOFTCAP, ATTUNE_DTYPE_FP16, ATTUNE_MASK_CAUSAL},
+      {ATTUNE_FEATURE_ALIBI, ATTUNE_DTYPE_BF16, ATTUNE_MASK_NONE},
+      {ATTUNE_FEATURE_BIAS, ATTUNE_DTYPE_FP32, ATTUNE_MASK_NONE},
+      {ATTUNE_FEATURE_BIAS, ATTUNE_DTYPE_FP16, ATTUNE_MASK_CAUSAL},
+      {ATTUNE_FEATURE_SINK, ATTUNE_DTYPE_FP32, ATTUNE_MASK_WINDOW},
+      {ATTUNE_FEATURE_BITMASK, ATTUNE_DTYPE_FP32, ATTUNE_MASK_NONE},
+      {ATTUNE_FEATURE_VARLEN, ATTUNE_DTYPE_FP32, ATTUNE_MASK_NONE},
+      {ATTUNE_FEATURE_SOFTCAP | ATTUNE_FEATURE_VARLEN, ATTUNE_DTYPE_BF16, ATTUNE_MASK_CAUSAL}};
+  for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+    attune_variant v = variant_of(ATTUNE_OP_ATTN_FWD, of[i].dtype, 16, of[i].mask);
+    v.features = of[i].features;
+    rig r = rig_open(v, NULL, NO_FAULT);
+    r.options.quick = i >= 3; /* the last ones take long */
+    expect_pass(&r, r.options.quick ? 0 : 3);
+  }
+}
+END_TEST
+
+/* Packed heads, and O in fp32 of 16-bit inputs. */
+START_TEST(right_forms_pass) {
+  attune_variant v = featured(ATTUNE_FEATURE_VARLEN, ATTUNE_MASK_CAUSAL);
+  v.group = 4;
+  rig packed = rig_open(v, NULL, NO_FAULT);
+  packed.options.quick = 1;
+  expect_pass(&packed, 0);
+  v = variant_of(ATTUNE_OP_ATTN_FWD, ATTUNE_DTYPE_BF16, 16, ATTUNE_MASK_NONE);
+  v.dtype_out = ATTUNE_DTYPE_FP32;
+  rig wide = rig_open(v, NULL, NO_FAULT);
+  wide.options.quick = 1;
+  expect_pass(&wide, 0);
+}
+END_TEST
+
+START_TEST(features_gone_wrong) {
+  enum { NONE = ATTUNE_MASK_NONE, CAUSAL = ATTUNE_MASK_CAUSAL };
+  enum { CAP = ATTUNE_FEATURE_SOFTCAP, BIAS = ATTUNE_FEATURE_BIAS, ALIBI = ATTUNE_FEATURE_ALIBI };
+  enum { SINK = ATTUNE_FEATURE_SINK, BITS = ATTUNE_FEATURE_BITMASK };
+  expect_caught(featured(CAP, NONE), SOFTCAP_BEFORE_SCALE, "softcap", "O[");
+  expect_caught(featured(CAP | BIAS, NONE), BIAS_BEFORE_SOFTCAP, "softcap", "O[");
+  expect_caught(featured(BIAS, NONE), BIAS_DENSE, "gapped", "O[");
+  expect_caught(featured(BIAS, NONE), BIAS_LOWEST, "bias_bhqk_lowest", "O[");
+  expect_caught(featured(ALIBI, NONE), ALIBI_CORNER, "bottom_right", "O[");
+  expect_caught(featured(ALIBI, NONE), ALIBI_SHARED, "alibi_batch", "O[");
+  expect_caught(featured(SINK, NONE), SINK_NOT_IN_LSE, "sinks", "LSE[");
+  expect_caught(featured(BITS, NONE), BITS_REVERSED, "bits_bhq_random", "O[");
+  expect_caught(featured(BITS, NONE), BITS_DENSE, "gapped", "O[");
+}
+END_TEST
+
+START_TEST(sequences_gone_wrong) {
+  enum { NONE = ATTUNE_MASK_NONE, CAUSAL = ATTUNE_MASK_CAUSAL, VARLEN = ATTUNE_FEATURE_VARLEN };
+  expect_caught(fp32(NONE), IGNORED_USED_Q, "queries_mixed", "rows out of use");
+  expect_caught(featured(VARLEN, NONE), IGNORED_USED_Q, "queries_mixed", "rows out of use");
+  expect_caught(featured(VARLEN, NONE), IGNORED_USED, "used_mixed", "is nan");
+  expect_caught(featured(VARLEN, NONE), READ_NEIGHBOUR, "varlen", "is nan");
+  expect_caught(featured(VARLEN, CAUSAL), OTHER_CORNER, "causal", "O[");
 }
 END_TEST
 
@@ -371,5 +446,6 @@ END_TEST
 
 TEST_MAIN("verify", right_kernels_pass, other_dims_alignment_and_parts_pass,
           real_data_runs_or_is_named, real_data_shows_a_forgotten_length, masks_gone_wrong,
-          softmax_gone_wrong, memory_gone_wrong, a_failed_launch_ends_the_run, far_offsets,
+          softmax_gone_wrong, right_features_pass, right_forms_pass, features_gone_wrong,
+          sequences_gone_wrong, memory_gone_wrong, a_failed_launch_ends_the_run, far_offsets,
           cases_cover_what_they_must, cases_keep_to_pins, same_seed_same_verdict, short_numbers)
