@@ -24,7 +24,7 @@ static int seen[3]; /* how often each class was wanted */
 
 static void check_classes(const uint32_t *bits, int64_t stride, int rows, int keys) {
   int across = (keys + 63) / 64, down = (rows + 63) / 64;
-  uint8_t *classes = malloc((size_t)(across * down)); /* exactly: sanitizers see one too many */
+  uint8_t *classes = malloc((size_t)across * (size_t)down); /* exactly: sanitizers see one too many */
   ck_assert_ptr_nonnull(classes);
   ck_assert_int_eq(attune_bitmask_classes(bits, stride, rows, keys, classes), ATTUNE_OK);
   for (int m = 0; m < down; m++)
@@ -75,7 +75,7 @@ END_TEST
 /* Stride 0: all rows are one. A negative stride: they go upwards in memory. */
 START_TEST(strides_are_any) {
   uint32_t bits[100 * 3];
-  for (int i = 0; i < 300; i++) bits[i] = random_word() | random_word() | random_word();
+  for (int i = 0; i < 300; i++) bits[i] = random_word() | UINT32_C(0x77777777);
   bits[0] = bits[1] = UINT32_MAX;
   check_classes(bits, 0, 100, 96);
   check_classes(bits + 99 * 3, -3, 100, 96);
