@@ -6,6 +6,7 @@
 #include "rules.h"
 
 #include "model.h"
+#include "text.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -145,8 +146,8 @@ static const rule rules[] = {
      0},
     {OP(ATTN_STANDARD), 0, DIM_QK, qk_is_short, UP_TO(MAX_DIM), 0},
     {OP(ATTN_STANDARD), 0, DIM_V, v_is_short, UP_TO(MAX_DIM), 0},
-    {OP(ATTN_STANDARD), 0, GROUP, no_group, "the baseline has a tile for each head; group 1 is it",
-     0},
+    {OP(ATTN_STANDARD), 0, GROUP, no_group,
+     "the baseline packs no heads; group 1 serves any grouping of them", 0},
 
     {OP(ATTN_DEMO), 0, FEATURE, demo_alone, "it has one of norescale, nomax and fa1 alone", 0},
     {OP(ATTN_DEMO), 0, FEATURE, one_feature, "it has exactly one: norescale, nomax or fa1", 0},
@@ -245,8 +246,10 @@ static void print_subject(const rule *r, const attune_variant *v, attune__text *
       print_features(r, v, out);
       break;
   }
-  if (r->op) attune__text_printf(out, " with op %s", attune__op_name(r->op));
-  if (r->family) attune__text_printf(out, " with family %s", attune__family_name(r->family));
+  if (r->family)
+    attune__text_printf(out, " with family %s", attune__family_name(r->family));
+  else if (r->op)
+    attune__text_printf(out, " with op %s", attune__op_name(r->op));
 }
 
 static void print_archs(attune__text *out) {
@@ -271,22 +274,34 @@ static void say(const rule *r, const attune_variant *v, char *reason, size_t siz
 
 /* ---- the questions ------------------------------------------------------------------------- */
 
-int attune__family_serves(const attune_variant *v, int family, char *reason, size_t size) {
+/* What is said of a family without a model of the op: nothing that its variants could change. */
+static const rule no_model = {.reason = "the family has no such kernels", .apart = 1};
+
+/* The rule against the variant in a family; NULL when it is served. */
+static const rule *against(const attune_variant *v, int family) {
   const rule *r = broken(v, 0);
-  if (!r && !attune__model(v->op, v->part, family)) {
-    snprintf(reason, size, "family %s with op %s: it has no such kernel; leave family out",
-             attune__family_name(family) ? attune__family_name(family) : "?",
-             attune__op_name(v->op));
-    return 0;
-  }
-  if (!r) r = broken(v, family);
-  if (r) say(r, v, reason, size);
+  if (r) return r;
+  return attune__model(v->op, v->part, family) ? broken(v, family) : &no_model;
+}
+
+int attune__family_serves(const attune_variant *v, int family, char *reason, size_t size) {
+  const rule *r = against(v, family);
+  if (r == &no_model)
+    snprintf(reason, size, "op %s with family %s: %s; leave family out", attune__op_name(v->op),
+             attune__family_name(family), r->reason);
+  else if (r)
+    say(r, v, reason, size);
   return !r;
 }
 
+const char *attune__family_refusal(const attune_variant *v, int family) {
+  const rule *r = against(v, family);
+  return r ? r->reason : NULL;
+}
+
 int attune__family_is_apart(const attune_variant *v, int family) {
-  const rule *r = attune__model(v->op, v->part, family) ? broken(v, family) : NULL;
-  return r ? r->apart : !attune__model(v->op, v->part, family);
+  const rule *r = against(v, family);
+  return r && r->apart;
 }
 
 static attune_status check_values(const attune_variant *v) {

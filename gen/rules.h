@@ -1,13 +1,11 @@
 /* rules.h - what combines with what: the one table that says which variants have kernels, and in
- * which families. Spec check, support query, JIT, planner and the table in specs/README.md ask it
- * and nothing else; what a tile may be is the models' (model.h).
+ * which families. Spec check, support query, JIT, planner and the table in specs/README.md
+ * (combinations.h) ask it and nothing else; what a tile may be is the models' (model.h).
  *
  * A refusal names field, value, reason and what would work: "align elem with family mma: rows are
  * copied 16 bytes at a time; family fma loads elements". */
 #ifndef ATTUNE_RULES_H
 #define ATTUNE_RULES_H
-
-#include "text.h"
 
 #include "../runtime/variant.h"
 
@@ -18,13 +16,10 @@ enum { ATTUNE_REASON_MAX = 240 }; /* bytes of a refusal with its NUL */
 attune_status attune__generated(const attune_variant *variant);
 /* 1 when the family has kernels of the variant, whatever the tile; else 0 and why. */
 int attune__family_serves(const attune_variant *variant, int family, char *reason, size_t size);
+/* The rule's reason alone, without the field and value: NULL when the family serves. */
+const char *attune__family_refusal(const attune_variant *variant, int family);
 /* 1 when what the family refuses is what it is not made for, such as fp32 on tensor cores: then a
  * slower family is no fallback, nothing faster could do it. */
 int attune__family_is_apart(const attune_variant *variant, int family);
-
-/* What combines with what, from the rules alone: a column per op and family, a row per value, the
- * reasons below; as Markdown. attune__combinations_json: the same as an object. */
-void attune__combinations_markdown(attune__text *out);
-void attune__combinations_json(attune__json *json);
 
 #endif

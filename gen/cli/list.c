@@ -1,5 +1,7 @@
 /* list.c - `attune list SPEC|DIR|PACK`: the kernels of a spec or of a set, a line each, or their
- * number. A set's registers are what the compiler said, a spec's are the planner's estimate. */
+ * number. A set's registers are what the compiler said, a spec's are the planner's estimate.
+ * Without either: what may stand in a spec, the table of what combines with what. */
+#include "../combinations.h"
 #include "../expand.h"
 #include "../set_load.h"
 #include "cli.h"
@@ -12,6 +14,7 @@
 static const cli_option options[] = {
     {"--count", NULL, "the number of kernels alone"},
     {"--arch", "A", "for this arch instead of the spec's; native: the GPU here"},
+    {"--combinations", NULL, "no SPEC: what combines with what, and why not, as Markdown"},
     {NULL, NULL, NULL},
 };
 
@@ -122,7 +125,28 @@ static int list_set(const cli_args *args) {
   return rc;
 }
 
+static int list_combinations(const cli_args *args) {
+  attune__text text = {0};
+  attune__json json = {.text = &text};
+  if (args->json) {
+    attune__json_begin(&json, '{');
+    show_json_count(&json, "schema", CLI_JSON_SCHEMA);
+    attune__combinations_json(&json);
+    attune__json_end(&json, '}');
+    attune__text_puts(&text, "\n");
+  } else {
+    attune__combinations_markdown(&text);
+  }
+  return cli_print(&text);
+}
+
 static int run(const cli_args *args) {
+  int combinations = cli_value(args, "--combinations") != NULL;
+  if (combinations == args->words) {
+    fprintf(stderr, "attune list: error: wanted a spec or a set, or --combinations alone\n");
+    return CLI_USAGE;
+  }
+  if (combinations) return list_combinations(args);
   if (!cli_is_set(args->word[0])) return list_spec(args);
   if (!cli_value(args, "--arch")) return list_set(args);
   fprintf(stderr, "attune list: error: --arch is for a spec; %s says its arch itself\n",
@@ -132,13 +156,13 @@ static int run(const cli_args *args) {
 
 const cli_command cli_list_command = {
     .name = "list",
-    .usage = "list SPEC|DIR|PACK [--count] [--arch A]",
+    .usage = "list SPEC|DIR|PACK [--count] [--arch A] | --combinations",
     .text =
         "Lists the kernels of a spec or a set, a line each: name, block of queries x keys,\n"
         "threads, shared memory, registers. A spec's registers are an estimate: `attune build`\n"
         "says what they are.",
     .options = options,
-    .min_words = 1,
+    .min_words = 0,
     .max_words = 1,
     .run = run,
 };
