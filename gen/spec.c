@@ -46,6 +46,13 @@ static int is_required(int field) {
   return 0;
 }
 
+/* A field that is not written stands nowhere. */
+static void read_default(attune__reader *r, int field, const attune__node *node) {
+  attune__axis *axis = &r->axis[field];
+  attune__field_read(r, field, node, axis);
+  for (int i = 0; i < axis->count; i++) axis->choice[i].node = NULL;
+}
+
 static void read_fields(attune__reader *r, const attune__node *root, const attune__node *other) {
   for (int field = 0; field < FIELDS; field++) {
     const char *key = attune__field_key[field];
@@ -54,9 +61,10 @@ static void read_fields(attune__reader *r, const attune__node *root, const attun
       attune__field_arch_option(r, &r->axis[field]);
       continue;
     }
-    if (!node) node = attune__map_get(other, key);
     if (node)
       attune__field_read(r, field, node, &r->axis[field]);
+    else if ((node = attune__map_get(other, key)))
+      read_default(r, field, node);
     else if (is_required(field))
       attune__spec_error(r, root, minimal, "%s is missing", key);
   }

@@ -113,9 +113,11 @@ static int first_refusal(const combination *row, int field) {
   return first;
 }
 
-/* attune_error() as a diagnostic at the field that it speaks of. */
+/* attune_error() as a diagnostic at the field that it speaks of, or at the op where that is not
+ * written. */
 static void report_status(attune__reader *r, const combination *row) {
   int field = field_named(attune_error());
+  if (!node_of(row, field)) field = FIELD_OP;
   if (!first_refusal(row, field)) return;
   attune__spec_error(r, node_of(row, field), "take it out, or the combination by an exclude rule",
                      "%s", attune_error());
@@ -178,6 +180,14 @@ static int check_tile(attune__reader *r, const combination *row, const attune_re
   return 0;
 }
 
+/* The family that the spec names has kernels of the variant. */
+static attune_status check_family(const attune_request *q) {
+  char reason[ATTUNE_REASON_MAX];
+  if (!q->family || attune__family_serves(&q->variant, q->family, reason, sizeof reason))
+    return ATTUNE_OK;
+  return attune_fail(ATTUNE_UNSUPPORTED, "%s", reason);
+}
+
 /* Fills and checks; 1 when the request stands. */
 static int make_request(attune__reader *r, const combination *row, attune_request *out) {
   memset(out, 0, sizeof *out);
@@ -187,6 +197,7 @@ static int make_request(attune__reader *r, const combination *row, attune_reques
       attune__variant_of(&problem, row->choice[FIELD_ARCH]->value.arch, &out->variant);
   out->variant.pins = attune__pinset_digest(&out->pins);
   if (status == ATTUNE_OK) status = attune__generated(&out->variant);
+  if (status == ATTUNE_OK) status = check_family(out);
   if (status != ATTUNE_OK) {
     report_status(r, row);
     return 0;

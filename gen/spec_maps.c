@@ -74,6 +74,15 @@ static int read_integer_pin(attune__reader *r, const attune__node *item, double 
   return 1;
 }
 
+/* Any finite number, but for the cap, which divides. */
+static int read_number_pin(attune__reader *r, const attune__node *item, double *value) {
+  if (!attune__value_number(r, item, item->key->text, value)) return 0;
+  if (strcmp(item->key->text, "softcap") != 0 || (float)*value > 0) return 1;
+  attune__spec_error(r, item, "a number over 0; without a cap leave feature softcap out",
+                     "softcap: %s is out of range", item->text);
+  return 0;
+}
+
 void attune__read_pin(attune__reader *r, const attune__node *node, attune__axis *axis) {
   attune_pinset pins;
   memset(&pins, 0, sizeof pins); /* padding too: choices compare as bytes */
@@ -81,9 +90,8 @@ void attune__read_pin(attune__reader *r, const attune__node *node, attune__axis 
   if (!check_pin_names(r, node)) return;
   for (const attune__node *item = node->first; item; item = item->next) {
     double value;
-    int fine = find_parameter(item->key->text)->type == F32
-                   ? attune__value_number(r, item, item->key->text, &value)
-                   : read_integer_pin(r, item, &value);
+    int fine = find_parameter(item->key->text)->type == F32 ? read_number_pin(r, item, &value)
+                                                            : read_integer_pin(r, item, &value);
     if (!fine) return;
     if (attune__pinset_add(&pins, item->key->text, value) == ATTUNE_OK) continue;
     attune__spec_error(r, item->key, NULL, "%s", attune_error());

@@ -162,6 +162,30 @@ START_TEST(the_line_of_the_spec_is_shown) {
 }
 END_TEST
 
+/* The row says why a slower family serves it; a family or tile that was asked for is no fallback,
+ * nor is work that no faster family is made for. */
+START_TEST(a_fallback_is_kept_with_its_reason) {
+  attune_request r[4] = {ask_forward(64, 0, 1), ask_forward(64, 0, 2), ask_forward(64, 0, 3),
+                         ask(ATTUNE_OP_ATTN_FWD, ATTUNE_DTYPE_FP32, 64, 1, 0, 4)};
+  r[0].variant.align = ATTUNE_ALIGN_ELEM;
+  r[1].variant.align = ATTUNE_ALIGN_ELEM, r[1].variant.head_dim_qk = 72;
+  r[1].family = ATTUNE_FAMILY_FMA;
+  attune_job job;
+  attune__text errors;
+  ck_assert_int_eq(expand(r, 4, &job, &errors), ATTUNE_OK);
+  ck_assert_int_eq(job.row_count, 4);
+  for (int i = 0; i < 4; i++) {
+    const attune_variant *v = &job.rows[i].variant;
+    int fallback = v->align == ATTUNE_ALIGN_ELEM && v->head_dim_qk == 64;
+    ck_assert_str_eq(job.rows[i].fallback,
+                     fallback ? "align elem with family mma: rows are copied 16 bytes at a time; "
+                                "family fma loads elements"
+                              : "");
+  }
+  attune__job_free(&job);
+}
+END_TEST
+
 START_TEST(an_unknown_kernel_is_refused) {
   attune_request r = ask_forward(12, 0, 3);
   attune_job job;
@@ -187,4 +211,5 @@ END_TEST
 TEST_MAIN("expand", kernels_are_unique_and_sorted, the_largest_budget_gets_the_row,
           all_that_the_device_has_is_the_largest_budget, a_program_has_its_parts_in_order,
           tile_pins_are_kept, what_fits_nowhere_is_said_at_its_line, the_line_of_the_spec_is_shown,
-          an_unknown_kernel_is_refused, an_empty_spec_is_an_empty_job)
+          a_fallback_is_kept_with_its_reason, an_unknown_kernel_is_refused,
+          an_empty_spec_is_an_empty_job)

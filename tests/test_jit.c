@@ -176,9 +176,9 @@ START_TEST(what_is_not_generated_is_refused_with_its_reason) {
   open_all(0);
   attune_problem problem = small_problem(ATTUNE_OP_ATTN_FWD);
   attune_program *program;
-  problem.features = ATTUNE_FEATURE_SOFTCAP;
+  problem.features = ATTUNE_FEATURE_PAGED;
   ck_assert_int_eq(attune_supports(context, &problem), ATTUNE_UNSUPPORTED);
-  ck_assert_msg(strstr(attune_error(), "softcap") != NULL, "%s", attune_error());
+  ck_assert_msg(strstr(attune_error(), "paged") != NULL, "%s", attune_error());
   ck_assert_int_eq(attune_prepare(context, &problem, &program), ATTUNE_UNSUPPORTED);
   problem = small_problem(ATTUNE_OP_ATTN_FWD);
   problem.head_dim_qk = 100;
@@ -249,6 +249,34 @@ START_TEST(a_pinned_problem_compiles_its_value_in) {
 }
 END_TEST
 
+/* A slower family that stands in says so once for each program; one that was meant does not. */
+START_TEST(a_fallback_is_said_once) {
+  static const char said[] = "1 attn_fwd_sm80_fp16_d16_elem is served by family fma, a slower one: "
+                             "align elem with family mma: rows are copied 16 bytes at a time; "
+                             "family fma loads elements\n";
+  fresh_folder();
+  open_all(0);
+  attune_problem problem = small_problem(ATTUNE_OP_ATTN_FWD);
+  attune_program *program;
+  problem.dtype_q = ATTUNE_DTYPE_FP16, problem.align = ATTUNE_ALIGN_ELEM;
+  ck_assert_int_eq(attune_supports(context, &problem), ATTUNE_OK);
+  ck_assert_str_eq(box.text, ""); /* a question is no service */
+  for (int i = 0; i < 3; i++) {
+    problem.len_q = 128 << i; /* other shapes of one program */
+    ck_assert_msg(attune_prepare(context, &problem, &program) == ATTUNE_OK, "%s", attune_error());
+  }
+  ck_assert_int_eq(times(box.text, said), 1);
+  problem.mask = ATTUNE_MASK_CAUSAL;
+  ck_assert_int_eq(attune_prepare(context, &problem, &program), ATTUNE_OK);
+  ck_assert_int_eq(times(box.text, " is served by family "), 2);
+  problem = small_problem(ATTUNE_OP_ATTN_FWD);
+  ck_assert_int_eq(attune_prepare(context, &problem, &program), ATTUNE_OK);
+  ck_assert_int_eq(times(box.text, " is served by family "), 2);
+  close_all();
+  scratch_remove(folder);
+}
+END_TEST
+
 static void *prepare_thread(void *argument) {
   attune_program *program;
   attune_problem *problem = argument;
@@ -304,5 +332,5 @@ END_TEST
 TEST_MAIN("jit", a_spill_takes_the_next_candidate, prepare_compiles_once_and_the_next_context_hits,
           a_program_of_three_kernels, what_is_not_generated_is_refused_with_its_reason,
           without_compiling_a_miss_says_what_to_add, a_pinned_problem_compiles_its_value_in,
-          threads_at_one_problem_compile_once, an_unusable_store_is_said_once,
-          bad_arguments_are_refused)
+          a_fallback_is_said_once, threads_at_one_problem_compile_once,
+          an_unusable_store_is_said_once, bad_arguments_are_refused)

@@ -438,6 +438,28 @@ START_TEST(a_family_is_taken_at_its_word) {
 }
 END_TEST
 
+/* A family that serves the variant and has no tile that fits is fallen back from, too; the budgets
+ * of real boards leave one of today's families always one, so the plan is made by hand. */
+START_TEST(a_family_without_a_tile_is_fallen_back_from) {
+  attune_candidate c[3];
+  memset(c, 0, sizeof c);
+  c[0].tile.family = ATTUNE_FAMILY_FMA, c[0].legal = 1;
+  c[1].tile.family = c[2].tile.family = ATTUNE_FAMILY_MMA;
+  c[1].ledger.bytes = 300, c[2].ledger.bytes = 200;
+  strcpy(c[2].name, "mma_m32n16w2"), strcpy(c[2].reason, "shared memory: needs 200");
+  attune_plan plan = {.request = request(forward(64), 0), .candidates = c, .count = 3};
+  plan.legal_count = 1;
+  char reason[ATTUNE_REASON_MAX];
+  ck_assert_int_eq(attune__plan_fallback(&plan, reason, sizeof reason), 1);
+  ck_assert_str_eq(reason, "family mma has no tile that fits: mma_m32n16w2: shared memory: needs "
+                           "200");
+  plan.request.pins.fixed = 1; /* the spec's own choice */
+  ck_assert_int_eq(attune__plan_fallback(&plan, reason, sizeof reason), 0);
+  plan.request.pins.fixed = 0, c[2].legal = 1;
+  ck_assert_int_eq(attune__plan_fallback(&plan, reason, sizeof reason), 0);
+}
+END_TEST
+
 static void check_tile_refused(attune_variant v, attune_tile t, const char *message) {
   attune_kernel kernel;
   ck_assert_int_eq(attune__kernel_make(&v, &t, NULL, &kernel), ATTUNE_INVALID);
@@ -492,8 +514,8 @@ START_TEST(what_has_no_kernels_is_refused_by_name) {
                 "dtype q fp32, kv fp32, out bf16: not generated yet; O of Q's dtype or in fp32 is");
   v = variant(ATTUNE_OP_ATTN_STANDARD, "sm_80", ATTUNE_DTYPE_FP16, 64, 64, 1), v.group = 4;
   check_refused(v, ATTUNE_UNSUPPORTED,
-                "group 4 with op attn_standard: the baseline has a tile for each head; group 1 is "
-                "it");
+                "group 4 with op attn_standard: the baseline packs no heads; group 1 serves any "
+                "grouping of them");
   v.group = 1, v.dtype_out = ATTUNE_DTYPE_FP32;
   check_refused(v, ATTUNE_UNSUPPORTED,
                 "dtype q fp16, kv fp16, out fp32 with op attn_standard: the baseline has one "
@@ -580,7 +602,8 @@ TEST_MAIN("plan", every_property_over_the_matrix, every_part_of_the_standard_op_
           key_ranges_and_pairs_are_those_of_the_mask, forward_bytes_are_exact,
           standard_bytes_are_exact, a_dropped_tile_says_why,
           where_nothing_fits_the_error_says_what_would, what_the_error_offers_works,
-          tensor_cores_come_first, a_family_is_taken_at_its_word, tiles_of_family_mma_have_rules,
+          tensor_cores_come_first, a_family_is_taken_at_its_word,
+          a_family_without_a_tile_is_fallen_back_from, tiles_of_family_mma_have_rules,
           pins_of_a_spec_choose_among_the_tiles, what_has_no_kernels_is_refused_by_name,
           a_kernel_knows_how_it_is_launched, pins_must_be_those_of_the_variant,
           every_arch_has_a_board, the_articles_table_to_the_digit)

@@ -128,6 +128,34 @@ static void summary_json(const report *r, const attune_build_summary *s, const c
   attune__text_puts(out, "\n");
 }
 
+/* ---- fallbacks ----------------------------------------------------------------------------- */
+
+/* How many rows have the reason of row `first`; 0 when an earlier one has it. */
+static int rows_alike(const attune_job *job, int first) {
+  const char *reason = job->rows[first].fallback;
+  int count = 0;
+  for (int i = 0; i < job->row_count; i++) {
+    if (strcmp(job->rows[i].fallback, reason) != 0) continue;
+    if (i < first) return 0;
+    count++;
+  }
+  return count;
+}
+
+/* No silent fallback: a note for each reason, with the first program that it is true of. */
+static void print_fallbacks(const attune_job *job) {
+  char name[ATTUNE_NAME_MAX];
+  for (int i = 0; i < job->row_count; i++) {
+    const attune_job_row *row = &job->rows[i];
+    int count = row->fallback[0] ? rows_alike(job, i) : 0;
+    if (!count) continue;
+    attune__variant_name(&row->variant, 1, name);
+    fprintf(stderr, "note: %d of %d programs (%s%s): family %s, a slower one, stands in: %s\n",
+            count, job->row_count, name, count > 1 ? ", ..." : "",
+            attune__family_name(job->kernels[row->kernel[0]].tile.family), row->fallback);
+  }
+}
+
 /* ---- the command --------------------------------------------------------------------------- */
 
 /* as_result: the summary goes to stdout. */
@@ -153,6 +181,7 @@ static int build_spec(const cli_args *args, const char *spec, const char *folder
   attune_job job;
   int rc = cli_read_job(spec, cli_value(args, "--arch"), &job);
   if (rc != CLI_OK) return rc;
+  print_fallbacks(&job);
   report r = {.job = &job, .terminal = isatty(STDERR_FILENO)};
   r.outcomes = calloc((size_t)job.kernel_count + 1, sizeof *r.outcomes);
   for (int i = 0; i < job.kernel_count; i++) {

@@ -135,6 +135,7 @@ static void explain_text(const attune_plan *plan, const attune_candidate *chosen
   traffic_lines(plan, chosen, out);
   if (chosen->legal) ceiling_lines(plan, chosen, out);
   candidate_lines(plan, chosen, out);
+  show_refused(out, plan);
 }
 
 /* ---- JSON ---------------------------------------------------------------------------------- */

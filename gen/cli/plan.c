@@ -171,6 +171,7 @@ static void tiles_text(const attune_plan *plan, int all, attune__text *out) {
                          "registers    model us  fits\n");
   tile_lines(plan, 0, plan->legal_count, all, out);
   tile_lines(plan, plan->legal_count, plan->count, all, out);
+  show_refused(out, plan);
   if (plan->legal_count)
     attune__text_printf(out, "\nfirst choice: %s__%s\n", name, plan->candidates[0].name);
 }

@@ -142,12 +142,41 @@ void show_json_ledger(attune__json *json, const attune_ledger *ledger) {
   attune__json_end(json, '}');
 }
 
+void show_refused(attune__text *out, const attune_plan *plan) {
+  char reason[ATTUNE_REASON_MAX];
+  if (plan->refused_count) attune__text_puts(out, "\nfamilies without such kernels\n");
+  for (int i = 0; i < plan->refused_count; i++)
+    attune__text_printf(out, "  %-4s %s\n", attune__family_name(plan->refused[i].family),
+                        plan->refused[i].reason);
+  if (!attune__plan_fallback(plan, reason, sizeof reason)) return;
+  attune__text_printf(out, "%sfamily %s, a slower one, stands in%s%s\n",
+                      plan->refused_count ? "" : "\n",
+                      attune__family_name(plan->candidates[0].tile.family),
+                      plan->refused_count ? "" : ": ", plan->refused_count ? "" : reason);
+}
+
+static void json_refused(attune__json *json, const attune_plan *plan) {
+  char reason[ATTUNE_REASON_MAX];
+  attune__json_key(json, "refused_families");
+  attune__json_begin(json, '[');
+  for (int i = 0; i < plan->refused_count; i++) {
+    attune__json_begin(json, '{');
+    show_json_text(json, "family", attune__family_name(plan->refused[i].family));
+    show_json_text(json, "reason", plan->refused[i].reason);
+    attune__json_end(json, '}');
+  }
+  attune__json_end(json, ']');
+  show_json_text(json, "fallback",
+                 attune__plan_fallback(plan, reason, sizeof reason) ? reason : NULL);
+}
+
 void show_json_request(attune__json *json, const attune_plan *plan) {
   show_json_text(json, "board", plan->request.board->name);
   show_json_count(json, "budget", attune__plan_budget(&plan->request));
   attune__json_key(json, "measured");
   attune__json_bool(json, 0);
   show_json_shape(json, &plan->request.shape);
+  json_refused(json, plan);
 }
 
 void show_json_candidate(attune__json *json, const attune_plan *plan, const attune_candidate *c) {

@@ -21,7 +21,10 @@ void show_json_shape(attune__json *json, const attune_shape *shape);
 void show_json_cost(attune__json *json, const attune_cost *cost);
 void show_json_traffic(attune__json *json, const attune_traffic *traffic);
 void show_json_ledger(attune__json *json, const attune_ledger *ledger);
-/* What a plan was made for: board, budget, shape. */
+/* The families that have no kernels of the variant, with their reasons, and whether a slower one
+ * stands in for them; nothing when every family serves. */
+void show_refused(attune__text *out, const attune_plan *plan);
+/* What a plan was made for: board, budget, shape; the families that refuse. */
 void show_json_request(attune__json *json, const attune_plan *plan);
 /* One candidate with what its plan says of it. */
 void show_json_candidate(attune__json *json, const attune_plan *plan, const attune_candidate *c);
