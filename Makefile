@@ -30,8 +30,8 @@ GEN       := $(wildcard gen/*.c)
 CLI       := $(wildcard gen/cli/*.c)
 TESTS     := $(wildcard tests/test_*.c)
 TEST_LIB  := $(filter-out $(TESTS),$(wildcard tests/*.c))
-ifneq ($(B),build) # test_install installs the ordinary build; under `make san` there may be none
-TESTS     := $(filter-out tests/test_install.c,$(TESTS))
+ifneq ($(B),build) # these use the ordinary build; under `make san` there may be none
+TESTS     := $(filter-out tests/test_install.c tests/test_python.c tests/test_rust.c,$(TESTS))
 endif
 GPU_TESTS := $(wildcard tests/gpu/*.c)
 BENCHES   := $(wildcard tests/bench/*.c)
@@ -88,8 +88,9 @@ install: $(INSTALLED) ## libraries, headers, pkg-config, CMake, program, pages, 
 uninstall: ## remove what `make install` with the same variables put there
 	@$(PLACE) uninstall $(B)
 
-abi: ## write runtime/abi.txt again, for review by git diff
+abi: ## write runtime/abi.txt and the raw layer of the bindings again, for review by git diff
 	@runtime/abi.sh > $(B)/abi.txt && mv $(B)/abi.txt runtime/abi.txt
+	@runtime/bindings.py
 
 golden: $(B)/attune ## write tests/golden/ again, for review by git diff
 	@tests/golden.sh $(B)/attune
@@ -105,6 +106,8 @@ lint: layers ## clang's and gcc's warnings as errors, clang-tidy, shellcheck
 	@for f in $(SOURCES); do for compiler in gcc clang; do \
 	  $$compiler $(FLAGS) $(LUA_CFLAGS) -Werror -fsyntax-only $$f || exit 1; done; done
 	@g++ -Wall -Wextra -Werror -fsyntax-only -Iruntime -x c++ runtime/attune.h runtime/attune_dlpack.h runtime/attune_cpu.h gen/jit.h
+	@if cargo clippy --version >/dev/null 2>&1; then cd runtime/rust && export CARGO_TARGET_DIR=$(abspath $(B)/rust) && \
+	  cargo fmt --check && cargo clippy -q --offline --locked --all-targets -- -D warnings; fi
 	@printf "%s\n" $(SOURCES) | xargs -P 2 -I{} clang-tidy --quiet {} -- $(FLAGS) $(LUA_CFLAGS)
 
 layers: ## fail on an include against the direction runtime <- gen <- tests

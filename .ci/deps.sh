@@ -13,6 +13,8 @@ missing_packages() {
   command -v ar >/dev/null || echo binutils
   command -v cmake >/dev/null || echo cmake
   command -v groff >/dev/null || echo groff-base
+  command -v python3 >/dev/null || echo python3
+  command -v cargo >/dev/null || echo cargo
   [ -e /usr/include/stdio.h ] || echo libc6-dev
   if command -v pkg-config >/dev/null; then
     pkg-config --exists lua5.4 || echo liblua5.4-dev
