@@ -9,9 +9,10 @@ static int has(const attune__case_maker *m, uint32_t feature) {
   return (m->request->variant->features & feature) != 0;
 }
 
-/* A tile and a bit of everything. */
+/* A tile and a bit of queries and of keys; two tiles of keys where time is no matter. */
 static attune__case several(const attune__case_maker *m) {
-  return attune__case_lengths(m, m->big.block_m + 3, 2 * m->big.block_n + 5);
+  const int64_t tiles = m->request->small ? 1 : 2;
+  return attune__case_lengths(m, m->big.block_m + 3, tiles * m->big.block_n + 5);
 }
 
 /* Scores far over the cap, at it and far below. */
@@ -118,9 +119,10 @@ static void add_packed(attune__case_maker *m) {
 static void add_used_queries(attune__case_maker *m) {
   if (m->request->variant->op != ATTUNE_OP_ATTN_FWD) return; /* attn_standard computes every row */
   attune__case c = several(m);
-  c.used_q = ATTUNE__USED_MIXED, c.shape.batch = 5, c.quick = 1;
+  /* The first three sequences use about half, all but one and all. */
+  c.used_q = ATTUNE__USED_MIXED, c.shape.batch = m->request->small ? 3 : 5, c.quick = 1;
   attune__case_add_corners(m, c);
-  c.used_k = ATTUNE__USED_MIXED, c.lse = ATTUNE__LSE_STRIDED, c.quick = 0;
+  c.shape.batch = 5, c.used_k = ATTUNE__USED_MIXED, c.lse = ATTUNE__LSE_STRIDED, c.quick = 0;
   attune__case_add_corners(m, c);
   c.layout = ATTUNE__LAYOUT_GAPPED, c.fill = ATTUNE__FILL_LOUD;
   attune__case_add_corners(m, c);

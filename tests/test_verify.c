@@ -149,6 +149,41 @@ START_TEST(real_data_runs_or_is_named) {
 }
 END_TEST
 
+/* Packed by their lengths the texts give the file's O too, which a kernel that is off does not. */
+START_TEST(real_data_packed) {
+  attune_variant v = variant_of(ATTUNE_OP_ATTN_FWD, ATTUNE_DTYPE_FP32, 32, ATTUNE_MASK_NONE);
+  v.features = ATTUNE_FEATURE_VARLEN;
+  attune__case c = {.shape = {4, 6, 6, 200, 200, -1, -1, ATTUNE_CORNER_TOP_LEFT},
+                    .fill = ATTUNE__FILL_REAL,
+                    .lengths = ATTUNE__LENGTHS_REAL,
+                    .default_scale = 1};
+  attune__real real;
+  attune__trial trial;
+  attune__judgement judgement;
+  ck_assert_int_eq(attune__real_read("tests/data/minilm", &real), ATTUNE_OK);
+  ck_assert_int_eq(attune__trial_make(&v, &c, &real, 0, 2, &trial), ATTUNE_OK);
+  ck_assert_int_eq(trial.cu_q[4], 9 + 47 + 128 + 200);
+  ck_assert_int_eq(trial.total_k, trial.cu_k[4]);
+  size_t count = (size_t)trial.rows * 32;
+  float *o = malloc(count * sizeof *o);
+  ck_assert_ptr_nonnull(o);
+  attune__outputs outputs = {o, NULL};
+  for (size_t i = 0; i < count; i++) o[i] = (float)trial.o[i];
+  attune__judge(&trial, &c, &outputs, &judgement);
+  ck_assert_str_eq(judgement.fault, "");
+  ck_assert_int_eq(judgement.rows, 6 * (9 + 47 + 128 + 200));
+  trial.file_o[8 * 32] += 1e-3f; /* of the first text's last row */
+  attune__judge(&trial, &c, &outputs, &judgement);
+  ck_assert_ptr_nonnull(strstr(judgement.fault, "O[b0 h0 q8 d0]"));
+  free(o);
+  attune__trial_free(&trial), attune__real_free(&real);
+
+  rig r = rig_open(v, NULL, NO_FAULT);
+  r.options.quick = 1;
+  expect_pass(&r, 0);
+}
+END_TEST
+
 /* What the real data is for: a kernel that sees the padding of the texts moves O by up to 2.33. */
 START_TEST(real_data_shows_a_forgotten_length) {
   attune_variant v = variant_of(ATTUNE_OP_ATTN_FWD, ATTUNE_DTYPE_BF16, 32, ATTUNE_MASK_NONE);
@@ -392,6 +427,40 @@ START_TEST(cases_cover_what_they_must) {
 }
 END_TEST
 
+/* Words of cases that a variant must have, among the quick ones or not. */
+static void expect_cases(attune_variant v, int quick, const char *const *words) {
+  attune__case_list list = cases_of(&v, NULL, quick);
+  for (; *words; words++) ck_assert_msg(has_case(&v, &list, *words), "no case with %s", *words);
+  free(list.item);
+}
+
+START_TEST(cases_cover_the_features) {
+  enum { NONE = ATTUNE_MASK_NONE, CAUSAL = ATTUNE_MASK_CAUSAL };
+  expect_cases(featured(ATTUNE_FEATURE_SOFTCAP, NONE), 0,
+               (const char *const[]){"softcap_15", "softcap_50", "softcap_0.5",
+                                     "wide_scores softcap_0.5", "scores_1e4 scale_1 softcap_",
+                                     "scale_-1 softcap_50", NULL});
+  expect_cases(featured(ATTUNE_FEATURE_ALIBI, NONE), 1,
+               (const char *const[]){"top_left", "bottom_right", "alibi_batch", NULL});
+  expect_cases(featured(ATTUNE_FEATURE_BIAS, NONE), 0,
+               (const char *const[]){"bias_bhqk_inf", "bias_bhqk_lowest", "bias_1hqk", "bias_b1qk",
+                                     "bias_bh1k", "bias_bhq1", "bias_b11k", "bias_1111",
+                                     "gapped loud_hidden_keys bias", NULL});
+  expect_cases(featured(ATTUNE_FEATURE_SINK, CAUSAL), 1,
+               (const char *const[]){"sinks_mixed", "k0 causal top_left", NULL});
+  expect_cases(featured(ATTUNE_FEATURE_BITMASK, NONE), 0,
+               (const char *const[]){"bits_bhq_blocks", "bits_bhq_random_unclassed",
+                                     "bits_bhq_none", "bits_1hq_blocks", "bits_b1q_blocks",
+                                     "bits_bh1_blocks_unclassed", "nan_key", NULL});
+  expect_cases(featured(ATTUNE_FEATURE_VARLEN, CAUSAL), 1,
+               (const char *const[]){"varlen_mixed", "lse_strided nan_neighbours varlen_mixed+6",
+                                     "queries_mixed used_mixed", "bottom_right", NULL});
+  attune_variant packed = fp32(CAUSAL);
+  packed.group = 8;
+  expect_cases(packed, 0, (const char *const[]){"h32/2", "q1 ", "q7 k33 ", "q8 k32 ", NULL});
+}
+END_TEST
+
 START_TEST(cases_keep_to_pins) {
   attune_variant v = fp32(ATTUNE_MASK_WINDOW);
   attune_pinset pins = {0};
@@ -445,7 +514,8 @@ START_TEST(short_numbers) {
 END_TEST
 
 TEST_MAIN("verify", right_kernels_pass, other_dims_alignment_and_parts_pass,
-          real_data_runs_or_is_named, real_data_shows_a_forgotten_length, masks_gone_wrong,
-          softmax_gone_wrong, right_features_pass, right_forms_pass, features_gone_wrong,
-          sequences_gone_wrong, memory_gone_wrong, a_failed_launch_ends_the_run, far_offsets,
-          cases_cover_what_they_must, cases_keep_to_pins, same_seed_same_verdict, short_numbers)
+          real_data_runs_or_is_named, real_data_packed, real_data_shows_a_forgotten_length,
+          masks_gone_wrong, softmax_gone_wrong, right_features_pass, right_forms_pass,
+          features_gone_wrong, sequences_gone_wrong, memory_gone_wrong,
+          a_failed_launch_ends_the_run, far_offsets, cases_cover_what_they_must,
+          cases_cover_the_features, cases_keep_to_pins, same_seed_same_verdict, short_numbers)
