@@ -17,6 +17,7 @@
  *   smem_bytes                       its size
  *   sheet [line]                     the data sheet */
 #include "../runtime/launch.h"
+#include "lua_text.h"
 #include "template.h"
 
 #include <float.h>
@@ -63,43 +64,15 @@ static int is_pinned(const attune_pinset *pins, const char *name) {
   return 0;
 }
 
-/* ---- Lua text ------------------------------------------------------------------------ */
-
-static void add_quoted(attune__text *out, const char *string) {
-  attune__text_puts(out, "\"");
-  for (; *string; string++) {
-    unsigned char c = (unsigned char)*string;
-    if (c < ' ' || c == '"' || c == '\\' || c > '~')
-      attune__text_printf(out, "\\%03d", c);
-    else
-      attune__text_add(out, string, 1);
-  }
-  attune__text_puts(out, "\"");
-}
-
-static void add_string(attune__text *out, const char *name, const char *value) {
-  attune__text_printf(out, "%s = ", name);
-  add_quoted(out, value);
-  attune__text_puts(out, ", ");
-}
-
-static void add_int(attune__text *out, const char *name, int64_t value) {
-  attune__text_printf(out, "%s = %lld, ", name, (long long)value);
-}
-
-static void add_bool(attune__text *out, const char *name, int value) {
-  attune__text_printf(out, "%s = %s, ", name, value ? "true" : "false");
-}
-
 /* ---- constants ----------------------------------------------------------------------- */
 
 static void add_constant(attune__text *out, const char *type, const char *name, const char *value,
                          const char *note) {
   attune__text_puts(out, "  {");
-  add_string(out, "type", type);
-  add_string(out, "name", name);
-  add_string(out, "value", value);
-  add_string(out, "note", note);
+  attune__lua_string(out, "type", type);
+  attune__lua_string(out, "name", name);
+  attune__lua_string(out, "value", value);
+  attune__lua_string(out, "note", note);
   attune__text_puts(out, "},\n");
 }
 
@@ -147,26 +120,26 @@ static void add_variant(attune__text *out, const attune_kernel *kernel) {
   const attune_variant *v = &kernel->variant;
   char arch[ATTUNE_ARCH_MAX], suffix[2] = {attune__arch_suffix(v->arch), 0};
   attune__arch_print(v->arch, 1, arch);
-  add_string(out, "name", kernel->name);
-  add_string(out, "op", attune__op_name(v->op));
-  add_string(out, "part", attune__part_suffix(v->op, v->part));
-  add_string(out, "family", attune__family_name(kernel->tile.family));
-  add_string(out, "mask", attune__mask_name(v->mask));
-  add_string(out, "align", attune__align_name(v->align));
-  add_int(out, "group", v->group);
+  attune__lua_string(out, "name", kernel->name);
+  attune__lua_string(out, "op", attune__op_name(v->op));
+  attune__lua_string(out, "part", attune__part_suffix(v->op, v->part));
+  attune__lua_string(out, "family", attune__family_name(kernel->tile.family));
+  attune__lua_string(out, "mask", attune__mask_name(v->mask));
+  attune__lua_string(out, "align", attune__align_name(v->align));
+  attune__lua_int(out, "group", v->group);
   attune__text_puts(out, "\narch = {");
-  add_string(out, "name", arch);
-  add_int(out, "cc", attune__arch_cc(v->arch));
-  add_string(out, "suffix", suffix);
+  attune__lua_string(out, "name", arch);
+  attune__lua_int(out, "cc", attune__arch_cc(v->arch));
+  attune__lua_string(out, "suffix", suffix);
   attune__text_puts(out, "},\ndtype = {");
-  add_string(out, "q", attune__dtype_name(v->dtype_q));
-  add_string(out, "kv", attune__dtype_name(v->dtype_kv));
-  add_string(out, "out", attune__dtype_name(v->dtype_out));
+  attune__lua_string(out, "q", attune__dtype_name(v->dtype_q));
+  attune__lua_string(out, "kv", attune__dtype_name(v->dtype_kv));
+  attune__lua_string(out, "out", attune__dtype_name(v->dtype_out));
   attune__text_puts(out, "},\nd = {");
-  add_int(out, "qk", v->head_dim_qk);
-  add_int(out, "v", v->head_dim_v);
+  attune__lua_int(out, "qk", v->head_dim_qk);
+  attune__lua_int(out, "v", v->head_dim_v);
   attune__text_puts(out, "},\nfeatures = {");
-#define X(name, bit, text, generated) add_bool(out, text, (v->features >> (bit)) & 1);
+#define X(name, bit, text, generated) attune__lua_bool(out, text, (v->features >> (bit)) & 1);
   ATTUNE_FEATURES(X)
 #undef X
   attune__text_puts(out, "},\n");
@@ -174,42 +147,42 @@ static void add_variant(attune__text *out, const attune_kernel *kernel) {
 
 static void add_tile(attune__text *out, const attune_tile *tile) {
   attune__text_puts(out, "tile = {");
-  add_string(out, "family", attune__family_name(tile->family));
-#define X(type, field, letters, def, constant, text) add_int(out, #field, tile->field);
+  attune__lua_string(out, "family", attune__family_name(tile->family));
+#define X(type, field, letters, def, constant, text) attune__lua_int(out, #field, tile->field);
   ATTUNE_TILE_FIELDS(X)
 #undef X
   attune__text_puts(out, "},\n");
 }
 
 static void add_params(attune__text *out, const attune_kernel *kernel) {
-  add_int(out, "param_bytes", kernel->recipe.param_bytes);
+  attune__lua_int(out, "param_bytes", kernel->recipe.param_bytes);
   attune__text_puts(out, "params = {\n");
   for (const param *p = params_of(kernel->variant.op); p->name; p++) {
     attune__text_puts(out, "  {");
-    add_string(out, "ctype", p->ctype);
-    add_string(out, "name", p->name);
-    add_string(out, "note", p->note);
-    add_bool(out, "pinnable", p->pinnable);
-    add_bool(out, "pinned", is_pinned(&kernel->pins, p->name));
+    attune__lua_string(out, "ctype", p->ctype);
+    attune__lua_string(out, "name", p->name);
+    attune__lua_string(out, "note", p->note);
+    attune__lua_bool(out, "pinnable", p->pinnable);
+    attune__lua_bool(out, "pinned", is_pinned(&kernel->pins, p->name));
     attune__text_puts(out, "},\n");
   }
   attune__text_puts(out, "},\n");
 }
 
 static void add_ledger(attune__text *out, const attune_ledger *ledger) {
-  add_int(out, "smem_bytes", ledger->bytes);
+  attune__lua_int(out, "smem_bytes", ledger->bytes);
   attune__text_puts(out, "ledger = {\n");
   for (int i = 0; i < ledger->count; i++) {
     const attune_piece *piece = &ledger->piece[i];
     attune__text_puts(out, "  {");
-    add_string(out, "name", piece->name);
-    add_string(out, "ctype", piece->ctype);
-    add_int(out, "rows", piece->rows);
-    add_int(out, "columns", piece->columns);
-    add_int(out, "align", piece->align);
-    add_int(out, "offset", piece->offset);
-    add_int(out, "bytes", piece->bytes);
-    add_string(out, "note", piece->note);
+    attune__lua_string(out, "name", piece->name);
+    attune__lua_string(out, "ctype", piece->ctype);
+    attune__lua_int(out, "rows", piece->rows);
+    attune__lua_int(out, "columns", piece->columns);
+    attune__lua_int(out, "align", piece->align);
+    attune__lua_int(out, "offset", piece->offset);
+    attune__lua_int(out, "bytes", piece->bytes);
+    attune__lua_string(out, "note", piece->note);
     attune__text_puts(out, "},\n");
   }
   attune__text_puts(out, "},\n");
@@ -228,7 +201,7 @@ static void add_sheet(attune__text *out, const attune_kernel *kernel,
   for (char *end; (end = strchr(line, '\n')); line = end + 1) {
     *end = 0;
     attune__text_puts(out, "  ");
-    add_quoted(out, line);
+    attune__lua_quoted(out, line);
     attune__text_puts(out, ",\n");
   }
   attune__text_puts(out, "},\n");

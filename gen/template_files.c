@@ -38,7 +38,7 @@ typedef struct folder {
 
 /* Editors leave other files beside templates: only these are templates. */
 static int is_template(const char *path) {
-  static const char *const endings[] = {".cu", ".cuh", ".lua"};
+  static const char *const endings[] = {".c", ".cu", ".cuh", ".lua"};
   const char *dot = strrchr(path, '.');
   for (size_t i = 0; dot && i < sizeof endings / sizeof *endings; i++)
     if (!strcmp(dot, endings[i])) return 1;
@@ -164,6 +164,7 @@ attune_status attune__template_files(const attune_template_file **out, int *coun
 /* ---- the digest ---------------------------------------------------------------------- */
 
 int attune__template_of_op(const char *path, int op) {
+  if (!strncmp(path, "embed/", strlen("embed/"))) return 0; /* C of `attune embed` */
   static const struct {
     int op;
     const char *folder;

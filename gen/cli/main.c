@@ -8,7 +8,7 @@
 /* clang-format off */
 #define CLI_COMMANDS(X)                                                                            \
   X(list) X(plan) X(explain) X(emit) X(build) X(verify) X(bench) X(run) X(trace) X(demo)           \
-  X(cache) X(pack) X(unpack) X(diff) X(doctor) X(completion) X(man)
+  X(cache) X(pack) X(unpack) X(diff) X(embed) X(doctor) X(completion) X(man)
 /* clang-format on */
 
 #define X(name) extern const cli_command cli_##name##_command;
