@@ -178,7 +178,11 @@ typedef enum attune_block_class {
   ATTUNE_BLOCK_FULL = 2     /* all; its bits are not read */
 } attune_block_class;
 
-/* Arguments of attn_fwd and attn_standard. Pointers are device pointers.
+/* Arguments of attn_fwd and attn_standard. Pointers are device pointers. What belongs to a feature
+ * that the program lacks must be 0 or NULL (strides of nothing are not looked at): a call that the
+ * kernel would not compute as asked is ATTUNE_INVALID. Tensors may be NULL where they have no
+ * element. Lengths on the device are not seen by a launch; kernels take those out of range as the
+ * nearest in range, so that they never leave the tensors.
  *
  * The score of query i and key j of a sequence is, in this order, with what the problem's features
  * name:
@@ -195,14 +199,15 @@ typedef struct attune_attn_args {
   attune_tensor k; /* [batch, len_k, heads_kv, head_dim_qk]; may hold NaN where masked */
   attune_tensor v; /* [batch, len_k, heads_kv, head_dim_v]; may hold NaN where no row of the
                       sequence sees it */
-  attune_tensor o; /* [batch, len_q, heads_q, head_dim_v], every element is written */
+  attune_tensor o; /* [batch, len_q, heads_q, head_dim_v], every row in use is written */
   float *lse;      /* [batch, heads_q, len_q], natural log; NULL: not wanted */
   int64_t lse_stride_batch, lse_stride_head, lse_stride_seq; /* in floats */
   const int32_t *seqused_q; /* [batch], queries in use, 0 .. the sequence's; NULL: all. The others'
                                rows of Q are not read, their rows of O and LSE not written */
   const int32_t *seqused_k; /* [batch], keys in use, 0 .. the sequence's; NULL: all */
   int32_t batch, heads_q, heads_kv;
-  int32_t len_q, len_k; /* per sequence; varlen: of the longest, or any larger number */
+  int32_t len_q, len_k; /* per sequence; varlen: of the longest or about that, for the choice of a
+                           tile alone. len_q times the program's group is below 2^31 - 2^17 */
   float scale;          /* any finite number: 0 and negative are legal */
   uint32_t flags;       /* ATTUNE_DEFAULT_SCALE */
   attune_corner corner; /* for masks and alibi; required unless len_q == len_k and there is no
@@ -216,8 +221,9 @@ typedef struct attune_attn_args {
    * [total_q, heads_q, dim], k and v [total_k, heads_kv, dim], lse [heads_q, total_q]; stride_batch
    * is not read. int32 [batch + 1], first 0, growing: sequence b has rows cu[b] .. cu[b + 1] - 1 */
   const int32_t *cu_seqlens_q, *cu_seqlens_k;
-  int32_t total_q, total_k; /* rows of the packed tensors, at least cu[batch] */
-  /* Feature softcap: over 0 and finite. */
+  int32_t total_q, total_k; /* rows of the packed tensors, at least cu[batch]; those behind it are
+                               not touched. total_q times the group is below 2^31 - 2^17 */
+  /* Feature softcap: over 0 and finite, and scale / softcap is finite too. */
   float softcap;
   /* Feature alibi: slopes [batch, heads_q], head stride 1; stride_batch 0: the same for all. */
   const float *alibi_slopes;

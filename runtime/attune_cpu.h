@@ -6,7 +6,8 @@
  * whether a kernel is right and what it moves, never how fast a GPU would be.
  *
  * With checks on, a launch of a kernel with a fault fails with ATTUNE_MISMATCH; attune_error()
- * names the kernel, the template's line, the warp and lane, the tensor, and what is missing. */
+ * names the kernel, the template's line, the warp and lane, the tensor, and what is missing. Rows
+ * of O and LSE in use (seqused_q, cu_seqlens_q) must be written, once, and the others must not. */
 #ifndef ATTUNE_CPU_H
 #define ATTUNE_CPU_H
 
