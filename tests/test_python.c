@@ -6,8 +6,8 @@
 /* What a test may say when it skips itself: a package is not installed, or the generator refuses.
  */
 static int may_skip(const char *skip) {
-  static const char *const reasons[] = {"'numpy is not installed", "'torch is not installed",
-                                        "'ATTUNE_UNSUPPORTED: "};
+  static const char *const reasons[] = {"'numpy is not installed", "'jax is not installed",
+                                        "'torch is not installed", "'ATTUNE_UNSUPPORTED: "};
   for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
     if (strncmp(skip, reasons[i], strlen(reasons[i])) == 0) return 1;
   return 0;

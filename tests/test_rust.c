@@ -21,7 +21,7 @@ static int passed(const char *text) {
 
 START_TEST(the_crates_compute) {
   shell_must(CARGO "test --workspace");
-  ck_assert_msg(passed(shell_output) >= 23, "%s", shell_output);
+  ck_assert_msg(passed(shell_output) >= 27, "%s", shell_output);
 }
 END_TEST
 

@@ -1,6 +1,6 @@
 """test_attune.py - the Python binding on the CPU device against plain loops: dense, causal, GQA, windows,
 layouts, packed sequences, what features add, DLPack from a hand-made exporter, errors, and the raw
-layer. numpy and torch are used where they are installed.
+layer. numpy, jax and torch are used where they are installed.
 
     python3 tests/python/test_attune.py     needs build/libattune*.so.0 and NVRTC"""
 import array
@@ -311,6 +311,15 @@ class Tensors(BindingTest):
         out = CONTEXT.attention(q, wide[:, :, ::2], v)
         self.assertIsInstance(out, numpy.ndarray)
         self.near(out.tolist(), case.expect()[0], "fp16")
+
+    @unittest.skipUnless(importlib.util.find_spec("jax"), "jax is not installed")
+    def test_jax(self):
+        import jax.numpy
+        case = Case(dtype="bf16")
+        q, k, v = (jax.numpy.array(a.tolist(), "bfloat16") for a in case.arrays)
+        out, lse = CONTEXT.attention(q, k, v, causal=True, return_lse=True)
+        self.assertEqual((str(out.dtype), str(lse.dtype)), ("bfloat16", "float32"))
+        self.near(out.tolist(), case.expect("causal", "top_left")[0], "bf16")
 
     @unittest.skipUnless(importlib.util.find_spec("torch"), "torch is not installed")
     def test_torch(self):

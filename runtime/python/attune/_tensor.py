@@ -86,6 +86,8 @@ def _capsule(name: str, tensor: Any, stream: Optional[int]) -> Any:
 
 def _from_dlpack(name: str, tensor: Any, stream: Optional[int], writes: bool) -> View:
     device = tuple(int(part) for part in tensor.__dlpack_device__())
+    if device[0] == CPU and hasattr(tensor, "block_until_ready"):
+        tensor.block_until_ready()  # jax computes later, and host memory has no streams to order
     capsule = _capsule(name, tensor, stream if device[0] != CPU else None)
     t = _tensor_of(name, capsule, writes)
     dtype = _DTYPES.get((t.code, t.bits)) if t.lanes == 1 else None

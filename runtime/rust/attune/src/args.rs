@@ -335,3 +335,135 @@ impl<'a> Args<'a> {
         self
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::raw::c_void;
+
+    const BASE: usize = 0x1000;
+
+    fn view(dtype: Dtype, shape: &[usize], strides: &[i64]) -> View<'static> {
+        // SAFETY: nothing is launched.
+        unsafe { View::from_raw(BASE as *const c_void, dtype, shape, strides) }.unwrap()
+    }
+
+    fn out(shape: &[usize], strides: &[i64]) -> ViewMut<'static> {
+        ViewMut(view(Dtype::F32, shape, strides))
+    }
+
+    /// batch 2, 5 queries x 70 keys, 4 heads over 2, dim 32.
+    fn args() -> Args<'static> {
+        let (shape, strides) = ([2, 5, 4, 32], [640, 128, 32, 1]);
+        let q = view(Dtype::F32, &shape, &strides);
+        let kv = view(Dtype::F32, &[2, 70, 2, 32], &[4480, 64, 32, 1]);
+        Args::new(q, kv, kv, out(&shape, &strides)).unwrap()
+    }
+
+    #[test]
+    fn tensors_arrive() {
+        let args = args();
+        let (a, p) = (&args.raw, &args.problem);
+        assert_eq!(
+            (a.batch, a.len_q, a.len_k, a.heads_q, a.heads_kv),
+            (2, 5, 70, 4, 2)
+        );
+        assert_eq!(
+            (a.k.stride_batch, a.k.stride_seq, a.k.stride_head),
+            (4480, 64, 32)
+        );
+        assert_eq!(
+            (p.len_k, p.head_dim_qk, p.head_dim_v, p.features),
+            (70, 32, 32, 0)
+        );
+        assert_eq!(
+            (p.align, a.flags),
+            (sys::ATTUNE_ALIGN_16B, sys::ATTUNE_DEFAULT_SCALE)
+        );
+        let scaled = args.scale(0.5).mask(
+            Mask::Window {
+                left: None,
+                right: Some(3),
+            },
+            Corner::TopLeft,
+        );
+        let a = &scaled.raw;
+        assert_eq!(
+            (a.scale, a.flags, a.window_left, a.window_right),
+            (0.5, 0, -1, 3)
+        );
+        assert_eq!(scaled.problem.mask, sys::ATTUNE_MASK_WINDOW);
+    }
+
+    #[test]
+    fn alignment_is_found() {
+        let (shape, strides) = ([1, 5, 4, 32], [7, 132, 33, 1]); // rows of 132 bytes
+        let kv = view(Dtype::F32, &shape, &[7, 128, 32, 1]); // a stride that one sequence never takes
+        let o = out(&shape, &[640, 128, 32, 1]);
+        assert!(kv.is_16b());
+        let args = Args::new(view(Dtype::F32, &shape, &strides), kv, kv, o).unwrap();
+        assert_eq!(args.problem.align, sys::ATTUNE_ALIGN_ELEM);
+    }
+
+    #[test]
+    fn features_arrive() {
+        let bias = view(Dtype::F32, &[4, 1, 70], &[70, 70, 1]);
+        let bits = view(Dtype::U32, &[5, 3], &[3, 1]);
+        let classes = view(Dtype::U8, &[4, 1, 2], &[2, 2, 1]);
+        let slopes = view(Dtype::F32, &[2, 4], &[4, 1]);
+        let heads = view(Dtype::F32, &[4], &[1]);
+        let args = args()
+            .softcap(30.0)
+            .bias(bias)
+            .unwrap()
+            .bitmask(bits, Some(classes))
+            .unwrap();
+        let args = args.alibi_slopes(slopes).unwrap().sinks(heads).unwrap();
+        let a = &args.raw;
+        let strides = [
+            a.bias_stride_batch,
+            a.bias_stride_head,
+            a.bias_stride_q,
+            a.bias_stride_k,
+        ];
+        assert_eq!(strides, [0, 70, 0, 1]);
+        assert_eq!((a.bitmask_stride_head, a.bitmask_stride_q), (0, 3));
+        assert_eq!(
+            (a.bitmask_classes_stride_head, a.bitmask_classes_stride_q),
+            (2, 0)
+        );
+        assert_eq!(
+            (a.alibi_stride_batch, a.softcap, a.sinks as usize),
+            (4, 30.0, BASE)
+        );
+        let want = sys::ATTUNE_FEATURE_SOFTCAP
+            | sys::ATTUNE_FEATURE_BIAS
+            | sys::ATTUNE_FEATURE_BITMASK
+            | sys::ATTUNE_FEATURE_ALIBI
+            | sys::ATTUNE_FEATURE_SINK;
+        assert_eq!(args.problem.features, want);
+        let shared = self::args().alibi_slopes(heads).unwrap();
+        assert_eq!(shared.raw.alibi_stride_batch, 0);
+    }
+
+    #[test]
+    fn packed_sequences_arrive() {
+        let (shape, strides) = ([1, 12, 4, 32], [0, 128, 32, 1]);
+        let starts = view(Dtype::I32, &[4], &[1]);
+        let q = view(Dtype::F32, &shape, &strides);
+        let args = Args::new(q, q, q, out(&shape, &strides)).unwrap();
+        let args = args.packed((starts, starts), (7, 9)).unwrap();
+        let args = args.lse(out(&[4, 12], &[12, 1])).unwrap();
+        let (a, p) = (&args.raw, &args.problem);
+        assert_eq!(
+            (a.batch, a.total_q, a.total_k, a.len_q, a.len_k),
+            (3, 12, 12, 7, 9)
+        );
+        assert_eq!(
+            (p.batch, p.len_q, p.features),
+            (3, 7, sys::ATTUNE_FEATURE_VARLEN)
+        );
+        assert_eq!((a.lse_stride_head, a.lse_stride_seq), (12, 1));
+        assert!(self::args().packed((starts, starts), (1, 1)).is_err()); // batch 2
+    }
+}
