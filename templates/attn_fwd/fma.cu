@@ -18,6 +18,7 @@
 //-- Row reductions and the hand-over of P belong to this family, so they stand here.
 //@ include("head.cuh")
 //@ local scored = features.softcap or features.bias or features.alibi
+//@ local exact = features.bias and dtype.q == "fp32"
 
 //@ include("mask/" .. mask .. ".cuh")
 
@@ -45,10 +46,14 @@ constexpr int kColumnsPerThread = kBlockN / kLanesN;
 
 //@ include("attn_fwd/" .. (tile.share_kv == 1 and "fma_turns.cuh" or "fma_apart.cuh"))
 
+//@ if exact then
+// Biases may be so large that a rounded product with the unit is off by more than an exponential
+// bears: maxima are scores here, and the unit is applied to exact differences.
+//@ end
 // Gives a thread's row i the maximum of what it knew and of `largest`.
 __device__ __forceinline__ void raise_max(Rows &rows, int i, float largest) {
   const float raised = fmaxf(rows.max[i], largest);
-  const float factor = exp2_approx(rows.max[i] - raised);
+  const float factor = exp2_approx($(exact and "(rows.max[i] - raised) * kLog2e" or "rows.max[i] - raised"));
   rows.max[i] = raised;
   rows.sum[i] *= factor;
 #pragma unroll
@@ -88,11 +93,15 @@ __device__ __forceinline__ void online_softmax(float (&s)[kRowsPerThread][kColum
       //@ end
       largest = fmaxf(largest, s[i][c]);
     }
-    raise_max(rows, i, lanes_max<kLanesN>(largest) * unit);
+    raise_max(rows, i, lanes_max<kLanesN>(largest)$(exact and "" or " * unit"));
 #pragma unroll
     for (int c = 0; c < kColumnsPerThread; c++) {
       const bool seen = !kMasked || s[i][c] != negative_infinity();
+      //@ if exact then
+      s[i][c] = seen ? exp2_approx((s[i][c] - rows.max[i]) * unit) : 0;
+      //@ else
       s[i][c] = seen ? exp2_approx(fmaf(s[i][c], unit, -rows.max[i])) : 0;
+      //@ end
       rows.sum[i] += s[i][c];
     }
   }

@@ -507,11 +507,12 @@ __device__ __forceinline__ void store_rows(const Params &params, const Place &pl
   for (int i = 0; i < kRowsPerThread; i++) {
     const int row = place.row0 + tile_row(i);
     float sum = lanes_sum<kLanesN>(rows.sum[i]);
+    const bool seen = sum != 0;  // some key: else O is 0 even where V is NaN
     const float factor = row_factor(sum);
 #pragma unroll
     for (int g = 0; g < kGroupsV; g++)
 #pragma unroll
-      for (int e = 0; e < kVecV; e++) rows.o[i][g][e] *= factor;
+      for (int e = 0; e < kVecV; e++) rows.o[i][g][e] = seen ? rows.o[i][g][e] * factor : 0;
     if (params.lse && lane_n() == 0 && row < place.row1) *lse.at(row) = row_lse(rows.max[i], sum);
   }
   store_output(query_rows(place, params.o, params.o_stride_batch, params.o_stride_seq,
