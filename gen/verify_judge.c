@@ -247,6 +247,7 @@ static double lse_bound(const attune__trial *t, int64_t row, double key) {
   double score = fabs(p->scale) * norm(t->q + row * v->head_dim_qk, v->head_dim_qk) * key;
   double core = cap > 0 ? fmin(score, cap) : score;
   row_sizes sizes = sizes_of(t, row / s->len_q / s->heads_q, head, row % s->len_q, core);
+  if (sizes.keys == 0) score = core = 0; /* the sink alone, though Q be NaN */
   double most = core + sizes.terms;
   if (t->sinks && isfinite(t->sinks[head])) most = fmax(most, fabs((double)t->sinks[head]));
   double bound = (v->head_dim_qk + 1) * score + 7 * cap + (scored ? 10 : 7) * most +
