@@ -94,22 +94,34 @@ static attune_status write_entry(const attune_kernel *kernel, const compiled *ma
   return status;
 }
 
-attune_status attune__compile_entry(const attune_kernel *kernel, int keep_source, void **out,
-                                    size_t *out_bytes, char **warning) {
-  *out = NULL, *out_bytes = 0, *warning = NULL;
+/* Text -> entry. The kernel says what the text has to be. */
+static attune_status make(const attune_kernel *kernel, const char *text, int keep_source,
+                          void **out, size_t *out_bytes, char **warning) {
   attune_nvrtc_info compiler;
-  attune_status status = attune__nvrtc_info(&compiler);
-  if (status) return status;
-  attune__text source = {0};
-  attune_emit_options options = {.lines = 1};
-  status = emit(kernel, &options, &source);
   compiled made = {.ptx = NULL};
-  if (!status) status = compile(kernel, source.data, &made);
-  attune__text_free(&source);
+  attune_status status = attune__nvrtc_info(&compiler);
+  if (!status) status = compile(kernel, text, &made);
   if (!status) status = warn(&made.image, warning);
   if (!status) status = write_entry(kernel, &made, &compiler, keep_source, out, out_bytes);
   attune__image_free(&made.image);
   free(made.ptx);
   if (status) free(*warning), *warning = NULL;
+  return status;
+}
+
+attune_status attune__compile_text(const attune_kernel *kernel, const char *text, void **out,
+                                   size_t *out_bytes, char **warning) {
+  *out = NULL, *out_bytes = 0, *warning = NULL;
+  return make(kernel, text, 0, out, out_bytes, warning);
+}
+
+attune_status attune__compile_entry(const attune_kernel *kernel, int keep_source, void **out,
+                                    size_t *out_bytes, char **warning) {
+  *out = NULL, *out_bytes = 0, *warning = NULL;
+  attune__text source = {0};
+  attune_emit_options options = {.lines = 1};
+  attune_status status = emit(kernel, &options, &source);
+  if (!status) status = make(kernel, source.data, keep_source, out, out_bytes, warning);
+  attune__text_free(&source);
   return status;
 }

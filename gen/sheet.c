@@ -179,8 +179,8 @@ void attune__sheet(const attune_kernel *kernel, const attune_emit_options *optio
   const attune_variant *v = &kernel->variant;
   attune__text_printf(out, "%s\n\n", kernel->name);
   attune__text_printf(out, "%s: %s\n", op_text(v->op), part_text(v->op, v->part));
-  attune__text_printf(out, "made by attune %s from templates/%s\n\n", attune_version(),
-                      kernel->template_path);
+  attune__text_printf(out, "made by attune %s, ABI %u, from templates/%s\n\n", attune_version(),
+                      kernel->recipe.abi, kernel->template_path);
   attune__text_puts(out, "spec    ");
   attune__spec_line(v, &kernel->pins, &kernel->tile, out);
   attune__text_puts(out, "\n");

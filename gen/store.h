@@ -49,6 +49,9 @@ attune_status attune__store_get(attune_store *store, const attune_kernel *kernel
  * payload. */
 attune_status attune__compile_entry(const attune_kernel *kernel, int keep_source, void **out,
                                     size_t *out_bytes, char **warning);
+/* The same from a text that somebody else wrote for the kernel. */
+attune_status attune__compile_text(const attune_kernel *kernel, const char *text, void **out,
+                                   size_t *out_bytes, char **warning);
 /* The part of that warning that an entry's facts tell: spills, else a local frame; "" when clean.
  */
 enum { ATTUNE_WARNING_MAX = 96 };

@@ -3,30 +3,24 @@
  * Input: names, specs, sets; shapes. Output: a table per problem and shape, in which everything
  * that answers the same problem is timed in the same rounds: tiles of one variant, its kernels for
  * other budgets, and standard attention. Without a GPU nothing is timed: exit 3. Timing is
- * gen/bench.c's, the table bench_report.c's. */
-#include "../bench.h"
-
-#include "../../runtime/context.h"
-#include "../verify.h"
-#include "bench_report.h"
+ * bench_page.c's, the table bench_report.c's. */
+#include "bench_page.h"
 #include "cli.h"
 #include "show.h"
-#include "source.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const cli_option options[] = {
-    {"--shape", "S...", "b=4,h=16,s=2048[,hk=..][,sk=..][,wl=..][,wr=..]: batch, heads, length"},
+    CLI_SHAPE_OPTION,
     {"--l2", "cold|warm", "cold: every call's tensors come from device memory; default"},
     {"--rounds", "N", "samples of each kernel; default 15"},
     {"--arch", "A", "for this arch instead of the specs'; native: the GPU here"},
     {NULL, NULL, NULL},
 };
 
-enum { MAX_WORDS = 8, MAX_CONTENDERS = 64 };
+enum { MAX_WORDS = 8 };
 
 /* A program that may be timed, and where it comes from. */
 typedef struct candidate {
@@ -49,63 +43,6 @@ typedef struct session {
   attune__json json;
   attune__text text;
 } session;
-
-/* ---- shapes ---------------------------------------------------------------------------------- */
-
-enum { LONGEST = (1 << 29) - 1 }; /* attune_problem's limit */
-
-static int bad_shape(const char *text, const char *at) {
-  fprintf(stderr,
-          "attune bench: error: --shape %s: '%.*s' is none of b= h= hk= s= sk= (1 to %d), wl= wr= "
-          "(-1 to %d)\n",
-          text, (int)strcspn(at, ","), at, LONGEST, LONGEST);
-  return 0;
-}
-
-/* The field of a key, NULL when there is none. */
-static int64_t *field_of(attune_shape *s, const char *key, size_t length) {
-  const struct {
-    const char *key;
-    int64_t *field;
-  } fields[] = {{"b", &s->batch},        {"h", &s->heads_q}, {"hk", &s->heads_kv},
-                {"s", &s->len_q},        {"sk", &s->len_k},  {"wl", &s->window_left},
-                {"wr", &s->window_right}};
-  for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
-    if (strlen(fields[i].key) == length && !strncmp(fields[i].key, key, length))
-      return fields[i].field;
-  return NULL;
-}
-
-/* Keys that are left out: hk like h, sk like s, the rest as the planner's shape has it. */
-static int parse_shape(const char *text, attune_shape *out) {
-  *out = attune__plan_shape(ATTUNE_CLASS_ANY);
-  out->heads_kv = out->len_k = 0;
-  for (const char *at = text; *at;) {
-    size_t key = strcspn(at, "=,");
-    int64_t *field = at[key] == '=' ? field_of(out, at, key) : NULL;
-    int64_t low = field == &out->window_left || field == &out->window_right ? -1 : 1;
-    char *end = NULL;
-    errno = 0;
-    long long value = field ? strtoll(at + key + 1, &end, 10) : 0;
-    if (!field || end == at + key + 1 || (*end && *end != ',') || errno || value < low ||
-        value > LONGEST)
-      return bad_shape(text, at);
-    *field = value;
-    at = *end ? end + 1 : end;
-  }
-  if (!out->heads_kv) out->heads_kv = out->heads_q;
-  if (!out->len_k) out->len_k = out->len_q;
-  if (out->heads_q % out->heads_kv == 0) return 1;
-  fprintf(stderr, "attune bench: error: --shape %s: h must be a multiple of hk\n", text);
-  return 0;
-}
-
-static int read_shapes(const cli_args *args, session *s) {
-  for (int i = 0; i < args->many_count; i++)
-    if (!parse_shape(args->many[i], &s->shapes[s->shape_count++])) return 0;
-  if (!s->shape_count) s->shapes[s->shape_count++] = attune__plan_shape(ATTUNE_CLASS_ANY);
-  return 1;
-}
 
 /* ---- candidates ------------------------------------------------------------------------------ */
 
@@ -152,34 +89,6 @@ static int same_problem(const candidate *a, const candidate *b) {
 
 /* ---- one page -------------------------------------------------------------------------------- */
 
-/* Contexts of a page's contenders: programs of one variant with different tiles do not meet. */
-typedef struct contexts {
-  attune_context *item[MAX_CONTENDERS];
-  int count;
-} contexts;
-
-static void close_contexts(contexts *c) {
-  for (int i = 0; i < c->count; i++) attune_close(c->item[i]);
-  c->count = 0;
-}
-
-/* A contender of the bench, in a context of its own. */
-static attune_status add_contender(attune__bench *bench, const candidate *c, contexts *open) {
-  source_entries entries;
-  attune_context *context = NULL;
-  attune_program *program;
-  attune_status status = source_entries_get(c->source, c->program, &entries);
-  if (status == ATTUNE_OK) status = attune_open(NULL, &context);
-  if (context) open->item[open->count++] = context;
-  if (status == ATTUNE_OK)
-    status = attune__verify_open(context, &c->program->variant, &entries.pins,
-                                 (const void *const *)entries.bytes, entries.size, entries.count,
-                                 &program);
-  if (status == ATTUNE_OK) status = attune__bench_add(bench, program);
-  source_entries_free(&entries);
-  return status;
-}
-
 static void say_not_timed(session *s, const candidate *c) {
   char name[ATTUNE_NAME_MAX];
   source_program_name(c->source, c->program, name);
@@ -197,36 +106,26 @@ static void print_page(session *s, const bench_page *page) {
 }
 
 /* Adds all that answer the problem of candidate `first`, times them, prints. */
-static attune_status time_problem(session *s, int first, attune__bench *bench, contexts *open,
-                                  bench_page *page) {
-  bench_line *lines = calloc(MAX_CONTENDERS, sizeof *lines);
-  if (!lines) return attune_fail(ATTUNE_NO_MEMORY, "no memory for a page");
-  page->line = lines;
-  for (int i = first; i < s->candidate_count && open->count < MAX_CONTENDERS; i++) {
+static attune_status time_problem(session *s, int first, bench_page *page) {
+  char name[ATTUNE_NAME_MAX];
+  attune_status status = ATTUNE_OK;
+  for (int i = first; i < s->candidate_count; i++) {
     const candidate *c = &s->candidates[i];
     if (!same_problem(c, &s->candidates[first])) continue;
-    if (add_contender(bench, c, open) == ATTUNE_OK)
-      source_program_name(c->source, c->program, lines[page->lines++].name);
-    else
-      say_not_timed(s, c);
+    source_program_name(c->source, c->program, name);
+    if (bench_page_add(page, c->source, c->program, name) != ATTUNE_OK) say_not_timed(s, c);
   }
-  attune_status status = ATTUNE_OK;
-  if (page->lines) status = bench_page_time(bench, &s->options, &s->device->facts, page);
+  if (page->lines) status = bench_page_time(page, &s->options);
   if (status == ATTUNE_OK) print_page(s, page);
-  free(lines);
   return status;
 }
 
 static attune_status bench_problem(session *s, int first, const attune_shape *shape) {
-  bench_page page = {
-      .variant = s->candidates[first].program->variant, .shape = *shape, .l2 = s->l2};
-  contexts open = {.count = 0};
-  attune__bench *bench;
-  attune_status status = attune__bench_open(s->device, &page.variant, &page.shape, s->l2, &bench);
-  if (status != ATTUNE_OK) return status;
-  status = time_problem(s, first, bench, &open, &page);
-  attune__bench_close(bench);
-  close_contexts(&open);
+  bench_page page;
+  attune_status status =
+      bench_page_open(s->device, &s->candidates[first].program->variant, shape, s->l2, &page);
+  if (status == ATTUNE_OK) status = time_problem(s, first, &page);
+  bench_page_close(&page);
   return status;
 }
 
@@ -286,7 +185,7 @@ static int read_options(const cli_args *args, session *s) {
     fprintf(stderr, "attune bench: error: --l2 %s: wanted cold or warm\n", l2);
     return 0;
   }
-  return read_shapes(args, s);
+  return cli_shapes(args, s->shapes, &s->shape_count);
 }
 
 static int run(const cli_args *args) {

@@ -1,50 +1,12 @@
-/* bench_report.c - from the times of a bench to a table and JSON.
+/* bench_report.c - the times of one bench as a table and as JSON: what `attune bench` and
+ * `attune verify --source` print.
  *
- * Input: a page. Output: text. Timing is gen/bench.c's, what a time means gen/bench_figures.c's. */
-#include "bench_report.h"
-
-#include "cli.h"
+ * Input: a page. Output: text. Timing is bench_page.c's. */
+#include "bench_page.h"
 #include "show.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-/* ---- filling --------------------------------------------------------------------------------- */
-
-/* A contender's kernels, and what its time means. */
-static void describe(const attune__bench *bench, int contender, const attune__device_facts *device,
-                     const attune_shape *shape, bench_line *out) {
-  const attune_entry *entries[ATTUNE_MAX_PARTS] = {attune__bench_entry(bench, contender, 0)};
-  out->parts = attune__bench_parts(bench, contender);
-  for (int i = 0; i < out->parts; i++) {
-    const attune_entry *entry = entries[i] = attune__bench_entry(bench, contender, i);
-    bench_part *part = &out->part[i];
-    snprintf(part->name, sizeof part->name, "%s", entry->name);
-    part->registers = (int)entry->facts.registers;
-    part->spill_bytes = (int)entry->facts.spill_bytes;
-    part->threads = (int)entry->recipe.threads;
-    part->smem_bytes = (int)entry->recipe.smem_bytes;
-    part->blocks_per_sm = attune__bench_occupancy(bench, contender, i);
-  }
-  uint32_t arch = attune__board(device->arch) ? device->arch : entries[0]->variant.arch;
-  attune__bench_figures_of(entries, out->parts, arch, shape, out->time.median, &out->figures);
-}
-
-attune_status bench_page_time(attune__bench *bench, const attune__bench_options *options,
-                              const attune__device_facts *device, bench_page *page) {
-  attune__bench_time *times = calloc((size_t)page->lines + 1, sizeof *times);
-  if (!times) return attune_fail(ATTUNE_NO_MEMORY, "no memory for %d times", page->lines);
-  attune_status status = attune__bench_times(bench, options, times);
-  page->sets = attune__bench_sets(bench), page->set_bytes = attune__bench_set_bytes(bench);
-  for (int i = 0; i < page->lines && status == ATTUNE_OK; i++) {
-    page->line[i].time = times[i];
-    describe(bench, i, device, &page->shape, &page->line[i]);
-  }
-  free(times);
-  return status;
-}
 
 static int is_provisional(const attune__bench_time *time) {
   return fabs(time->drift) > ATTUNE__BENCH_DRIFT;

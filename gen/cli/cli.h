@@ -46,6 +46,11 @@ const char *cli_value(const cli_args *args, const char *name);
  * and return 0 when the value is no decimal integer in [low, high], no bytes ("96KB") over 0. */
 int cli_int(const cli_args *args, const char *name, int64_t low, int64_t high, int64_t *out);
 int cli_bytes(const cli_args *args, const char *name, uint32_t *out);
+/* The values of --shape, "b=4,h=16,s=2048[,hk=..][,sk=..][,wl=..][,wr=..]", or the shape that is
+ * planned for when there is none; 0 after a message. (shape.c) */
+#define CLI_SHAPE_OPTION                                                                           \
+  { "--shape", "S...", "b=4,h=16,s=2048[,hk=..][,sk=..][,wl=..][,wr=..]: batch, heads, length" }
+int cli_shapes(const cli_args *args, attune_shape out[CLI_MANY], int *count);
 /* Prints "attune: error: ..." from a status (attune_error()) and returns the exit code for it. */
 int cli_fail(attune_status status);
 /* Prints text to stdout and frees it; returns CLI_OK, or CLI_MISSING when memory or stdout failed.

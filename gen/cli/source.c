@@ -16,18 +16,24 @@ const char *source_kernel_name(const source *s, int kernel) {
   return s->store ? s->job.kernels[kernel].name : s->set.kernels[kernel].name;
 }
 
+static attune_status copy(const void *from, size_t size, void **bytes, size_t *bytes_size) {
+  *bytes = malloc(size), *bytes_size = size;
+  if (!*bytes) return attune_fail(ATTUNE_NO_MEMORY, "no memory for an entry of %zu bytes", size);
+  memcpy(*bytes, from, size);
+  return ATTUNE_OK;
+}
+
 /* malloc'ed in any case: a pack's are copied. */
 static attune_status set_entry(const attune__set *set, int kernel, void **bytes, size_t *size) {
   const void *data;
   attune_status status = attune__set_entry_file(set, kernel, bytes, &data, size);
   if (status != ATTUNE_OK || *bytes) return status;
-  *bytes = malloc(*size);
-  if (!*bytes) return attune_fail(ATTUNE_NO_MEMORY, "no memory for an entry of %zu bytes", *size);
-  memcpy(*bytes, data, *size);
-  return ATTUNE_OK;
+  return copy(data, *size, bytes, size);
 }
 
 attune_status source_entry(const source *s, int kernel, void **bytes, size_t *size) {
+  if (kernel < ATTUNE_MAX_PARTS && s->edited[kernel])
+    return copy(s->edited[kernel], s->edited_bytes[kernel], bytes, size);
   if (!s->store) return set_entry(&s->set, kernel, bytes, size);
   return attune__store_get(s->store, &s->job.kernels[kernel], 1, bytes, size, NULL);
 }
@@ -111,7 +117,7 @@ static int rowless_program(const source *s, int kernel, source_program *out) {
   return 0;
 }
 
-static attune_status make_programs(source *s) {
+attune_status source_make_programs(source *s) {
   int rows = row_count(s);
   unsigned char *spoken_of = calloc((size_t)s->kernel_count + 1, 1);
   s->programs = calloc((size_t)(rows + s->kernel_count) + 1, sizeof *s->programs);
@@ -130,11 +136,23 @@ static attune_status make_programs(source *s) {
 
 /* ---- what the word may be ------------------------------------------------------------------ */
 
+attune_status source_job_of_request(const attune_request *request, attune_job *job) {
+  int count = 0;
+  job->kernels = calloc(ATTUNE_MAX_PARTS, sizeof *job->kernels);
+  job->rows = calloc(1, sizeof *job->rows);
+  if (!job->kernels || !job->rows) return attune_fail(ATTUNE_NO_MEMORY, "no memory for a program");
+  attune_status status = attune__expand_request(request, job->kernels, &count);
+  job->kernel_count = count, job->row_count = 1;
+  job->rows[0].variant = request->variant, job->rows[0].kernel_count = count;
+  for (int i = 0; i < count; i++) job->rows[0].kernel[i] = i;
+  return status;
+}
+
 /* The planner's kernels of the variant; a name with a tile puts its own in its place. */
 static attune_status job_of_name(const char *word, attune_job *job) {
   attune_request request = {.line = 0};
   attune_tile tile;
-  int has_tile, is_program, count = 0;
+  int has_tile, is_program;
   attune_status status = attune__name_parse(word, &request.variant, &tile, &has_tile, &is_program);
   if (status != ATTUNE_OK) return status;
   if (request.variant.pins)
@@ -144,15 +162,9 @@ static attune_status job_of_name(const char *word, attune_job *job) {
                        word, request.variant.pins);
   attune_variant variant = request.variant;
   request.variant.part = 0;
-  job->kernels = calloc(ATTUNE_MAX_PARTS, sizeof *job->kernels);
-  job->rows = calloc(1, sizeof *job->rows);
-  if (!job->kernels || !job->rows) return attune_fail(ATTUNE_NO_MEMORY, "no memory for a program");
-  status = attune__expand_request(&request, job->kernels, &count);
+  status = source_job_of_request(&request, job);
   if (status == ATTUNE_OK && has_tile)
     status = attune__kernel_make(&variant, &tile, NULL, &job->kernels[variant.part]);
-  job->kernel_count = count, job->row_count = 1;
-  job->rows[0].variant = request.variant, job->rows[0].kernel_count = count;
-  for (int i = 0; i < count; i++) job->rows[0].kernel[i] = i;
   return status;
 }
 
@@ -195,7 +207,7 @@ int source_open(const char *word, const char *arch, source *out) {
   }
   int rc = read_kernels(word, arch, out);
   if (rc == CLI_OK) {
-    attune_status status = make_programs(out);
+    attune_status status = source_make_programs(out);
     if (status != ATTUNE_OK) rc = cli_fail(status);
   }
   if (rc != CLI_OK) source_close(out);
@@ -207,5 +219,6 @@ void source_close(source *s) {
   attune__set_free(&s->set);
   if (s->store) attune__store_close(s->store);
   free(s->programs);
+  for (int i = 0; i < ATTUNE_MAX_PARTS; i++) free(s->edited[i]);
   *s = (source){.store = NULL};
 }

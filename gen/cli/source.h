@@ -24,11 +24,18 @@ typedef struct source {
   int kernel_count;
   source_program *programs;
   int program_count;
+  void *edited[ATTUNE_MAX_PARTS]; /* of a file: entries in place of the kernels' own, by kernel */
+  size_t edited_bytes[ATTUNE_MAX_PARTS];
 } source;
 
 /* word: a .yaml file, a set folder or a pack, or a kernel's or variant's name. Prints what is wrong
  * and returns the exit code. arch: see cli_read_spec; only for a spec. */
 int source_open(const char *word, const char *arch, source *out);
+/* The program of an edited file, see edited.h: its own kernels compiled, the others the planner's.
+ * Says on stderr which kernels are edited. */
+int source_open_edited(const char *path, source *out);
+/* The same program as attune makes it: a view of `s`, not to be closed. */
+source source_unedited(const source *s);
 void source_close(source *s);
 const char *source_kernel_name(const source *s, int kernel);
 /* The bytes of a kernel's entry file, malloc'ed; a spec's or name's is compiled when the store has
@@ -47,5 +54,10 @@ attune_status source_entries_get(const source *s, const source_program *p, sourc
 void source_entries_free(source_entries *entries);
 /* The one kernel that the program is about, else the program's name. */
 void source_program_name(const source *s, const source_program *p, char out[ATTUNE_NAME_MAX]);
+
+/* For the files that make sources: the kernels of a request as a job of one row; then the programs
+ * of what was read. */
+attune_status source_job_of_request(const attune_request *request, attune_job *job);
+attune_status source_make_programs(source *s);
 
 #endif

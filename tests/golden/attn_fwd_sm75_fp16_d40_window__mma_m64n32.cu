@@ -1,7 +1,7 @@
 // attn_fwd_sm75_fp16_d40_window__mma_m64n32
 //
 // exact attention, forward, one pass, online softmax: O = softmax(scale Q K^T) V
-// made by attune 0.1.0 from templates/attn_fwd/mma.cu
+// made by attune 0.1.0, ABI 2, from templates/attn_fwd/mma.cu
 //
 // spec    {version: 1, op: attn_fwd, arch: sm_75, dtype: fp16, head_dim: 40, mask: window, family: mma, tile: {block_m: 64, block_n: 32, block_k: 0, stages: 1, warps: 4, share_kv: 0}}
 // tile    64 rows of Q per block, 32 keys per iteration

@@ -1,7 +1,7 @@
 // attn_fwd_sm80_fp32_d40_window_elem__fma_m64n32
 //
 // exact attention, forward, one pass, online softmax: O = softmax(scale Q K^T) V
-// made by attune 0.1.0 from templates/attn_fwd/fma.cu
+// made by attune 0.1.0, ABI 2, from templates/attn_fwd/fma.cu
 //
 // spec    {version: 1, op: attn_fwd, arch: sm_80, dtype: fp32, head_dim: 40, mask: window, align: elem, family: fma, tile: {block_m: 64, block_n: 32, block_k: 0, stages: 1, warps: 4, share_kv: 0}}
 // tile    64 rows of Q per block, 32 keys per iteration

@@ -1,7 +1,7 @@
 // attn_fwd_sm90a_bf16_d128_causal__fma_m64n64kv1
 //
 // exact attention, forward, one pass, online softmax: O = softmax(scale Q K^T) V
-// made by attune 0.1.0 from templates/attn_fwd/fma.cu
+// made by attune 0.1.0, ABI 2, from templates/attn_fwd/fma.cu
 //
 // spec    {version: 1, op: attn_fwd, arch: sm_90a, dtype: bf16, head_dim: 128, mask: causal, family: fma, tile: {block_m: 64, block_n: 64, block_k: 0, stages: 1, warps: 4, share_kv: 1}}
 // tile    64 rows of Q per block, 64 keys per iteration, K and V take turns in one buffer

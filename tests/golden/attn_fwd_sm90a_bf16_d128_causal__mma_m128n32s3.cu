@@ -1,7 +1,7 @@
 // attn_fwd_sm90a_bf16_d128_causal__mma_m128n32s3
 //
 // exact attention, forward, one pass, online softmax: O = softmax(scale Q K^T) V
-// made by attune 0.1.0 from templates/attn_fwd/mma.cu
+// made by attune 0.1.0, ABI 2, from templates/attn_fwd/mma.cu
 //
 // spec    {version: 1, op: attn_fwd, arch: sm_90a, dtype: bf16, head_dim: 128, mask: causal, family: mma, tile: {block_m: 128, block_n: 32, block_k: 0, stages: 3, warps: 4, share_kv: 0}}
 // tile    128 rows of Q per block, 32 keys per iteration, 3 tiles of K and V in flight

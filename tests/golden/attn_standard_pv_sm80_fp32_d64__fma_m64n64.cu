@@ -1,7 +1,7 @@
 // attn_standard_pv_sm80_fp32_d64__fma_m64n64
 //
 // attention that writes S and P to device memory: O = P V
-// made by attune 0.1.0 from templates/attn_standard/pv.cu
+// made by attune 0.1.0, ABI 2, from templates/attn_standard/pv.cu
 //
 // spec    {version: 1, op: attn_standard, arch: sm_80, dtype: fp32, head_dim: 64}
 // tile    64 rows of Q per block, 64 keys per iteration
