@@ -62,7 +62,7 @@ PLACE      = VERSION=$(VERSION) PREFIX="$(PREFIX)" DESTDIR="$(DESTDIR)" BINDIR="
 # On a machine that got a copy of build/ but has no packages, what is there is used as it is.
 USABLE := $(shell [ -x $(B)/attune ] && ! .ci/deps.sh --check && echo yes)
 
-.PHONY: all run check check-gpu bench bench-check install uninstall abi format format-check lint layers san \
+.PHONY: all run check check-spills check-gpu bench bench-check install uninstall abi format format-check lint layers san \
         golden deps clean help
 
 all: $(INSTALLED) $(PROGRAMS) ## build build/attune, the libraries, tests and examples
@@ -72,6 +72,9 @@ run: $(if $(USABLE),,$(B)/attune) ## generate and compile specs/default.yaml, sh
 
 check: $(TEST_PROGRAMS) $(B)/attune $(B)/install-test/.done ## run the tests; needs no GPU
 	@tests/run.sh $(TEST_PROGRAMS)
+
+check-spills: $(B)/attune ## compile every spec for every arch and list what spills; minutes; needs no GPU
+	@tests/spills.sh $(B)
 
 check-gpu: $(if $(USABLE),,all) ## run what needs an NVIDIA GPU: every default kernel, capture, example
 	@tests/gpu.sh $(B)
@@ -214,7 +217,7 @@ $(B)/share/attune.%: $(B)/attune
 	@$< completion $* > $@
 
 # What tests/test_install.c looks at.
-$(B)/install-test/.done: $(INSTALLED) $(wildcard runtime/install/* runtime/*.def specs/*) runtime/attune.h \
+$(B)/install-test/.done: $(INSTALLED) $(wildcard runtime/install/* runtime/*.def specs/* specs/models/*) runtime/attune.h \
                          runtime/attune_dlpack.h runtime/attune_cpu.h gen/jit.h
 	@rm -rf $(@D)
 	@VERSION=$(VERSION) PREFIX="$(abspath $(@D))" DESTDIR='' runtime/install/install.sh install $(B)

@@ -7,6 +7,7 @@
 #include "../gen/template.h"
 #include "test.h"
 
+#include <glob.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -110,6 +111,33 @@ START_TEST(ci_matrix) {
 }
 END_TEST
 
+/* One kernel of each spec in specs/models/, archs taking turns; `make check-spills` compiles them
+ * all for every arch. */
+static void add_of_model(const char *path, int turn) {
+  attune_spec spec;
+  attune_job job;
+  attune__text errors = {0};
+  attune_spec_options options = {.arch = attune__boards[turn % ATTUNE_BOARDS].arch_name};
+  ck_assert_msg(attune__spec_read(path, NULL, 0, &options, &spec, &errors) == ATTUNE_OK, "%s",
+                errors.data);
+  ck_assert_msg(attune__expand(&spec, &job, &errors) == ATTUNE_OK, "%s", errors.data);
+  ck_assert_int_lt(count, MAX_KERNELS);
+  kernels[count++] = job.kernels[5 * turn % job.kernel_count];
+  attune__job_free(&job);
+  attune__spec_free(&spec);
+}
+
+START_TEST(models_sample) {
+  glob_t models;
+  ck_assert_int_eq(glob("specs/models/*.yaml", 0, NULL, &models), 0);
+  count = 0;
+  for (size_t i = 0; i < models.gl_pathc; i++) add_of_model(models.gl_pathv[i], (int)i);
+  ck_assert_int_ge(count, 4);
+  globfree(&models);
+  compile_all();
+}
+END_TEST
+
 /* Archs take turns, so that each type meets one that rounds bf16 in integers and one that doesn't.
  */
 START_TEST(masks_types_alignments) {
@@ -176,4 +204,4 @@ START_TEST(tensor_cores) {
 }
 END_TEST
 
-TEST_MAIN("kernels", ci_matrix, masks_types_alignments, edges_of_tiles, tensor_cores)
+TEST_MAIN("kernels", ci_matrix, models_sample, masks_types_alignments, edges_of_tiles, tensor_cores)

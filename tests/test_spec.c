@@ -7,6 +7,7 @@
 #include "test.h"
 
 #include <dirent.h>
+#include <glob.h>
 #include <locale.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -352,14 +353,24 @@ START_TEST(native_limit) {
 }
 END_TEST
 
-/* The specs of the repository, and how many programs each asks for. */
+/* The specs of the repository, all of them, and how many programs each asks for. */
 START_TEST(shipped_specs) {
   static const struct {
     const char *path;
     int count;
   } rows[] = {{"specs/default.yaml", 2 * 3 * 4 * 3 + 2 * 2 * 2},
               {"specs/article.yaml", 4},
-              {"specs/ci.yaml", 5 + (2 + 2) + 2 + (5 + 4) + 5 + 3 + 1}};
+              {"specs/ci.yaml", 5 + (2 + 2) + 2 + (5 + 4) + 5 + 3 + 1},
+              /* of two archs each */
+              {"specs/models/gemma3.yaml", 2 * (2 * 2 + 2 * 3 + 2)},
+              {"specs/models/gpt2.yaml", 2},
+              {"specs/models/video_dit.yaml", 2 * 2},
+              {"specs/models/vit.yaml", 2 * 3}};
+  glob_t files;
+  ck_assert_int_eq(glob("specs/*.yaml", 0, NULL, &files), 0);
+  ck_assert_int_eq(glob("specs/models/*.yaml", GLOB_APPEND, NULL, &files), 0);
+  ck_assert_uint_eq(files.gl_pathc, sizeof rows / sizeof *rows);
+  globfree(&files);
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     result r = read_with(rows[i].path, NULL, NULL);
     ck_assert_msg(r.status == ATTUNE_OK, "%s", r.errors.data);

@@ -46,14 +46,15 @@ for file in runtime/attune.h runtime/axes.def runtime/status.def runtime/attune_
   runtime/attune_cpu.h gen/jit.h; do
   place "$file" "$INCLUDEDIR/attune/${file##*/}" 644
 done
-for file in specs/*; do place "$file" "$DATADIR/attune/specs/${file##*/}" 644; done
+for file in specs/*.* specs/models/*; do place "$file" "$DATADIR/attune/$file" 644; done
 place "$build/share/attune.1" "$DATADIR/man/man1/attune.1" 644
 place "$build/share/attune.bash" "$DATADIR/bash-completion/completions/attune" 644
 place "$build/share/attune.zsh" "$DATADIR/zsh/site-functions/_attune" 644
 place "$build/share/attune.fish" "$DATADIR/fish/vendor_completions.d/attune.fish" 644
 
 if [ "$mode" = uninstall ]; then
-  for folder in "$LIBDIR/cmake/attune" "$INCLUDEDIR/attune" "$DATADIR/attune/specs" "$DATADIR/attune"; do
+  for folder in "$LIBDIR/cmake/attune" "$INCLUDEDIR/attune" "$DATADIR/attune/specs/models" \
+    "$DATADIR/attune/specs" "$DATADIR/attune"; do
     rmdir "$DESTDIR$folder" 2>/dev/null || true
   done
 elif [ -z "$DESTDIR" ] && [ "$(id -u)" -eq 0 ] && [[ $LIBDIR == /usr/* ]]; then
