@@ -274,25 +274,21 @@ static int allocate_tensors(attune__trial *t, const attune__case *c) {
   return t->q && t->k && t->v && t->o && t->rounded_o && t->lse && (t->file_o || !has_file(v, c));
 }
 
+/* The four that every trial has, then those that the call passes. */
 static int allocate_lengths(attune__trial *t, const attune__case *c) {
+  const int64_t count = c->shape.batch + 1;
   const int varlen = (t->problem.variant.features & ATTUNE_FEATURE_VARLEN) != 0;
-  const struct {
-    int32_t **array;
-    int wanted;
-  } arrays[] = {{&t->len_q, 1},
-                {&t->len_k, 1},
-                {&t->rows_q, 1},
-                {&t->rows_k, 1},
-                {&t->cu_q, varlen},
-                {&t->cu_k, varlen},
-                {&t->used_q, c->used_q != ATTUNE__USED_NULL},
-                {&t->used_k, c->used_k != ATTUNE__USED_NULL}};
-  for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) {
-    if (!arrays[i].wanted) continue;
-    *arrays[i].array = allocate(c->shape.batch + 1, sizeof(int32_t));
-    if (!*arrays[i].array) return 0;
-  }
-  return 1;
+  const int with_q = c->used_q != ATTUNE__USED_NULL, with_k = c->used_k != ATTUNE__USED_NULL;
+  t->len_q = allocate(count, sizeof *t->len_q);
+  t->len_k = allocate(count, sizeof *t->len_k);
+  t->rows_q = allocate(count, sizeof *t->rows_q);
+  t->rows_k = allocate(count, sizeof *t->rows_k);
+  if (varlen) t->cu_q = allocate(count, sizeof *t->cu_q);
+  if (varlen) t->cu_k = allocate(count, sizeof *t->cu_k);
+  if (with_q) t->used_q = allocate(count, sizeof *t->used_q);
+  if (with_k) t->used_k = allocate(count, sizeof *t->used_k);
+  return t->len_q && t->len_k && t->rows_q && t->rows_k && (!varlen || (t->cu_q && t->cu_k)) &&
+         (!with_q || t->used_q) && (!with_k || t->used_k);
 }
 
 static void set_problem(attune__trial *t, const attune__case *c, int threads) {
@@ -310,14 +306,13 @@ attune_status attune__trial_make(const attune_variant *variant, const attune__ca
                                  attune__trial *out) {
   *out = (attune__trial){.problem.variant = *variant,
                          .rows = c->shape.batch * c->shape.heads_q * c->shape.len_q};
-  attune_status status = ATTUNE_OK;
-  if (!allocate_tensors(out, c) || !allocate_lengths(out, c))
-    status = attune_fail(ATTUNE_NO_MEMORY, "no memory for the tensors of a case");
-  if (status == ATTUNE_OK) {
-    set_problem(out, c, threads);
-    fill_lengths(out, c);
-    status = attune__trial_features(out, c, &seed);
+  if (!allocate_tensors(out, c) || !allocate_lengths(out, c)) {
+    attune__trial_free(out);
+    return attune_fail(ATTUNE_NO_MEMORY, "no memory for the tensors of a case");
   }
+  set_problem(out, c, threads);
+  fill_lengths(out, c);
+  attune_status status = attune__trial_features(out, c, &seed);
   if (status == ATTUNE_OK && c->fill == ATTUNE__FILL_REAL) fill_real(out, c, real);
   if (status == ATTUNE_OK && c->fill != ATTUNE__FILL_REAL) fill_random(out, c, &seed);
   if (status == ATTUNE_OK) status = attune__reference(&out->problem, out->o, out->lse);
