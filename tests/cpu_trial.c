@@ -157,6 +157,7 @@ attune_status trial_launch(trial *t, attune_program *program) {
                         (int32_t)s->len_k, &bytes));
   if (bytes && !t->workspace) must(attune_alloc(t->context, bytes, &t->workspace));
   attune_attn_args a = args_of(t, bytes);
+  if (t->arrange) t->arrange(&a);
   attune_status status = attune_launch(program, &a, NULL);
   move(&t->o, t->variant.dtype_out, 0);
   return status;

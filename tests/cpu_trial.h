@@ -20,6 +20,7 @@ typedef struct trial {
   trial_tensor q, k, v, o;
   float *lse;
   void *workspace;
+  void (*arrange)(attune_attn_args *args); /* changes the arguments of a launch; NULL: nothing */
 } trial;
 
 typedef struct trial_part {

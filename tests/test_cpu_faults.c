@@ -3,9 +3,33 @@
 #include "cpu_trial.h"
 #include "test.h"
 
-static const char kernel[] = "attn_fwd_sm80_fp32_d64_causal__fma_m32n32";
 static const char skeleton[] = "templates/attn_fwd/fma.cu";
-static const attune_shape shape = {2, 2, 1, 70, 133, -1, 0, ATTUNE_CORNER_BOTTOM_RIGHT};
+
+/* A kernel and what it is launched on. */
+typedef struct target {
+  const char *kernel;
+  attune_shape shape;
+  void (*arrange)(attune_attn_args *args);
+} target;
+
+static const target plain = {"attn_fwd_sm80_fp32_d64_causal__fma_m32n32",
+                             {2, 2, 1, 70, 133, -1, 0, ATTUNE_CORNER_BOTTOM_RIGHT},
+                             NULL};
+
+/* Two sequences of 30 and 34 queries, 100 and 33 keys, and room behind both; a bias of [34, 100]
+ * with a gap for all of them, heads too. */
+static void pack(attune_attn_args *a) {
+  static const int32_t cu_q[] = {0, 30, 64}, cu_k[] = {0, 100, 133};
+  static const float bias[34 * 101];
+  a->batch = 2;
+  a->cu_seqlens_q = cu_q, a->cu_seqlens_k = cu_k;
+  a->total_q = 100, a->total_k = 133;
+  a->bias = bias, a->bias_stride_q = 101, a->bias_stride_k = 1;
+}
+
+static const target packed = {"attn_fwd_sm80_fp32_d64_causal_bias_varlen__fma_m32n32",
+                              {1, 2, 1, 100, 133, -1, 0, ATTUNE_CORNER_BOTTOM_RIGHT},
+                              pack};
 
 /* A missing barrier shows as the first of these that the schedule meets. */
 #define UNSYNCHRONISED                                                                             \
@@ -37,6 +61,22 @@ static const seed seeds[] = {
     {"__syncthreads();\n  add_product_abt",
      "if (threadIdx.x >= 32) __syncthreads();\n  add_product_abt", "deadlock|" UNSYNCHRONISED,
      NULL},
+};
+
+/* What packed sequences and a bias bring. */
+static const seed packed_seeds[] = {
+    {"if (row >= place.row1) continue;", ";",
+     "which was written before|a row that is of no sequence", "store_rows(params,"},
+    {"place.row1 = min(place.row0 + kBlockM, place.len_q * kGroup)",
+     "place.row1 = min(place.row0 + kBlockM, (place.len_q - 1) * kGroup)", "was never written",
+     NULL},
+    {"place.token_q * stride_seq", "(place.token_q + 1) * stride_seq",
+     "was never written|"
+     "a row that is of no sequence|which was written before",
+     NULL},
+    {"i * params.bias_stride_q", "(i + 1) * params.bias_stride_q", "of bias are no elements of it",
+     "online_softmax<false>("},
+    {"j * bias_stride_k", "(j + 1) * bias_stride_k", "of bias are no elements of it", NULL},
 };
 
 static void must_find(const char *at, const char *what) {
@@ -88,22 +128,23 @@ static int has_one(const char *report, const char *texts) {
   return 0;
 }
 
-static void expect_report(const seed *s, uint64_t schedule) {
+static void expect_report(const target *on, const seed *s, uint64_t schedule) {
   attune_cpu_options options = attune_cpu_options_init();
   attune_context *context;
   trial_part part;
   options.arch = "sm_80", options.schedule_seed = schedule;
   must(attune_cpu_open(&options, &context));
-  trial_compile(kernel, plant, (void *)(uintptr_t)s, &part);
+  trial_compile(on->kernel, plant, (void *)(uintptr_t)s, &part);
   attune_program *program = trial_program(context, &part, 1);
-  trial t = trial_make(context, &part.kernel.variant, &shape);
+  trial t = trial_make(context, &part.kernel.variant, &on->shape);
+  t.arrange = on->arrange;
   attune_status status = trial_launch(&t, program);
   const char *report = status ? attune_error() : "";
   if (getenv("ATTUNE_TEST_REPORTS")) printf("%s\n", report);
   ck_assert_msg(status == ATTUNE_MISMATCH, "%s -> %s: not found, status %d", s->find, s->replace,
                 (int)status);
-  ck_assert_msg(strstr(report, kernel) && has_one(report, s->report), "%s -> %s: got: %s", s->find,
-                s->replace, report);
+  ck_assert_msg(strstr(report, on->kernel) && has_one(report, s->report), "%s -> %s: got: %s",
+                s->find, s->replace, report);
   ck_assert_msg(!s->line || names_line(report, s->line), "%s -> %s: not the line of %s: %s",
                 s->find, s->replace, s->line, report);
   trial_free(&t);
@@ -112,7 +153,13 @@ static void expect_report(const seed *s, uint64_t schedule) {
 }
 
 START_TEST(seeded_faults_are_found) {
-  for (size_t k = 0; k < sizeof seeds / sizeof *seeds; k++) expect_report(&seeds[k], 0);
+  for (size_t k = 0; k < sizeof seeds / sizeof *seeds; k++) expect_report(&plain, &seeds[k], 0);
+}
+END_TEST
+
+START_TEST(seeded_faults_of_features_are_found) {
+  for (size_t k = 0; k < sizeof packed_seeds / sizeof *packed_seeds; k++)
+    expect_report(&packed, &packed_seeds[k], 0);
 }
 END_TEST
 
@@ -120,11 +167,12 @@ END_TEST
 START_TEST(races_are_found_in_any_schedule) {
   seed any = seeds[1];
   any.report = UNSYNCHRONISED, any.line = NULL;
-  for (uint64_t schedule = 1; schedule <= 4; schedule++) expect_report(&any, schedule);
+  for (uint64_t schedule = 1; schedule <= 4; schedule++) expect_report(&plain, &any, schedule);
   any = seeds[3];
   any.report = UNSYNCHRONISED;
-  for (uint64_t schedule = 1; schedule <= 4; schedule++) expect_report(&any, schedule);
+  for (uint64_t schedule = 1; schedule <= 4; schedule++) expect_report(&plain, &any, schedule);
 }
 END_TEST
 
-TEST_MAIN("cpu_faults", seeded_faults_are_found, races_are_found_in_any_schedule)
+TEST_MAIN("cpu_faults", seeded_faults_are_found, seeded_faults_of_features_are_found,
+          races_are_found_in_any_schedule)
