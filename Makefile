@@ -38,8 +38,8 @@ BENCHES   := $(wildcard tests/bench/*.c)
 EXAMPLES  := $(wildcard runtime/examples/*.c)
 TEMPLATES := $(sort $(shell find templates -type f))
 SOURCES   := $(RUNTIME) $(CPU) $(GEN) $(CLI) $(TESTS) $(TEST_LIB) $(GPU_TESTS) $(BENCHES) $(EXAMPLES) \
-             $(wildcard tests/doctor/*.c)
-HEADERS   := $(wildcard runtime/*.h runtime/cpu/*.h gen/*.h gen/cli/*.h tests/*.h)
+             $(wildcard tests/doctor/*.c tests/embed/*.c)
+HEADERS   := $(wildcard runtime/*.h runtime/cpu/*.h gen/*.h gen/cli/*.h tests/*.h tests/embed/*.h)
 SCRIPTS   := $(shell find .ci gen tests runtime -name '*.sh') .ci/run
 
 objects  = $(patsubst %.c,$(B)/obj/%.o,$(1))
@@ -171,6 +171,23 @@ $(B)/bench/%: $(B)/obj/tests/bench/%.o $(ARCHIVES)
 	$(LINK) $(LIBS) -o $@
 $(B)/examples/%: $(B)/obj/runtime/examples/%.o $(ARCHIVES)
 	$(LINK) $(LIBS) -o $@
+
+# The examples of `attune embed`: over the runtime, and with nothing of it linked.
+$(B)/examples/kernels.pack: runtime/examples/kernels.yaml $(B)/attune
+	@mkdir -p $(@D)
+	@$(B)/attune pack $< -o $@
+$(B)/example_embedded.c: $(B)/examples/kernels.pack
+	@$(B)/attune embed $< --ptx --prefix example -o $@
+$(B)/example_standalone.c: $(B)/examples/kernels.pack
+	@$(B)/attune embed $< --standalone --prefix example --header $(@:.c=.h) -o $@
+$(B)/obj/example_%.o: $(B)/example_%.c
+	$(CC) $(FLAGS) -c $< -o $@
+$(B)/obj/runtime/examples/standalone.o: EXTRA += -I$(B)
+$(B)/obj/runtime/examples/standalone.o: $(B)/example_standalone.c
+$(B)/examples/embedded: $(B)/obj/example_embedded.o
+$(B)/examples/standalone: $(B)/obj/runtime/examples/standalone.o $(B)/obj/example_standalone.o
+	@mkdir -p $(@D); echo "link $@"; $(CC) $(FLAGS) $^ -ldl -lpthread -lm -o $@
+$(B)/tests/test_embed: | $(B)/attune $(B)/examples/embedded $(B)/examples/standalone
 
 # ---- shared libraries ----------------------------------------------------------------------------
 

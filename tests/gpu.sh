@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # gpu.sh BUILD - what needs an NVIDIA GPU, from the repository root: every kernel of the default set, of the
-# CI matrix and of every family's whole matrix against float64, stream capture, the example. Needs nothing but BUILD/.
+# CI matrix and of every family's whole matrix against float64, stream capture, the examples. Needs nothing but BUILD/.
 # Closes with "N passed, N failed".
 set -u
 build=$1
@@ -22,6 +22,8 @@ step "CI matrix" "$build/attune" verify specs/ci.yaml --arch native
 step "whole matrix, built" "$build/attune" build tests/gpu/matrix.yaml --arch native -o "$build/sets/matrix"
 step "whole matrix, few cases" "$build/attune" verify "$build/sets/matrix" --quick
 step "example" "$build/examples/hello"
+step "embedded example" "$build/examples/embedded" cuda
+step "standalone example" "$build/examples/standalone" cuda
 step "stream capture" "$build/tests/gpu/capture"
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]

@@ -280,11 +280,11 @@ static $(prefix)_status finish(const $(prefix)_problem *s, $(prefix)_params *p) 
 //@   if p.name:find("^seqused_") then differ[#differ + 1] = "p->" .. p.name end
 //@ end
 //@ if varlen then differ[#differ + 1] = has("varlen") end
-//@ local diagonal = has("alibi") and "(lower || upper || " .. has("alibi") .. ")" or "(lower || upper)"
-  if ($(diagonal) && p->bottom_right < 0 && ($(table.concat(differ, " || "))))
+  const int diagonal = lower || upper$(has("alibi") and " || " .. has("alibi") or "");
+  if (diagonal && p->bottom_right < 0 && ($(table.concat(differ, " || "))))
     return fail($(upper)_INVALID, "bottom_right is not named, but lengths may differ (len_q %d, len_k %d): 1 or 0",
                 (int)p->len_q, (int)p->len_k);
-  if (p->bottom_right < 0) p->bottom_right = 0;
+  p->bottom_right = diagonal && p->bottom_right == 1;
   if (!lower) p->window_left = -1, p->window_right = upper ? 0 : -1;
 //@ if varlen then
   if ($(has("varlen"))) {
@@ -507,9 +507,9 @@ $(prefix)_status $(prefix)_attn_fwd(const $(prefix)_problem *problem, const $(pr
   const int cls = shape_class(&block);
   if (!find_row_for(&s, cls, 0)) return no_kernel(&s, 0);
   MUST(check_scalars(&s, &block));
+  MUST(finish(&s, &block));
   if (block.batch == 0 || block.heads_q == 0 || $(varlen and "((s.features & " .. upper .. "_VARLEN) ? block.total_q : block.len_q)" or "block.len_q") == 0) return $(upper)_OK;
   MUST(check_tensors(&s, &block));
-  MUST(finish(&s, &block));
   MUST(find_device(&device, &cc));
   const row *r = find_row_for(&s, cls, cc);
   if (!r) return no_kernel(&s, cc);
