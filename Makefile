@@ -104,14 +104,14 @@ format: ## rewrite the C files as .clang-format says
 format-check: ## fail when `make format` would change something
 	@clang-format --dry-run -Werror $(SOURCES) $(HEADERS)
 
-lint: layers ## clang's and gcc's warnings as errors, clang-tidy, shellcheck
+lint: layers $(B)/example_standalone.c ## clang's and gcc's warnings as errors, clang-tidy, shellcheck
 	@shellcheck $(SCRIPTS)
 	@for f in $(SOURCES); do for compiler in gcc clang; do \
-	  $$compiler $(FLAGS) $(LUA_CFLAGS) -Werror -fsyntax-only $$f || exit 1; done; done
+	  $$compiler $(FLAGS) $(LUA_CFLAGS) -I$(B) -Werror -fsyntax-only $$f || exit 1; done; done
 	@g++ -Wall -Wextra -Werror -fsyntax-only -Iruntime -x c++ runtime/attune.h runtime/attune_dlpack.h runtime/attune_cpu.h gen/jit.h
 	@if cargo clippy --version >/dev/null 2>&1; then cd runtime/rust && export CARGO_TARGET_DIR=$(abspath $(B)/rust) && \
 	  cargo fmt --check && cargo clippy -q --offline --locked --all-targets -- -D warnings; fi
-	@printf "%s\n" $(SOURCES) | xargs -P 2 -I{} clang-tidy --quiet {} -- $(FLAGS) $(LUA_CFLAGS)
+	@printf "%s\n" $(SOURCES) | xargs -P 2 -I{} clang-tidy --quiet {} -- $(FLAGS) $(LUA_CFLAGS) -I$(B)
 
 layers: ## fail on an include against the direction runtime <- gen <- tests
 	@.ci/layers.sh

@@ -309,8 +309,8 @@ static attune_attn_args good_args(const attune_variant *v) {
 }
 
 /* One thing that may be wrong, depending on the variant and the shape. */
-static void spoil(attune_attn_args *args) {
-  switch (pick(20)) {
+static void spoil_tensor(attune_attn_args *args) {
+  switch (pick(9)) {
     case 0:
       args->q.data = NULL;
       break;
@@ -324,53 +324,73 @@ static void spoil(attune_attn_args *args) {
       args->o.stride_head = 0;
       break;
     case 4:
-      args->heads_q += 1;
-      break;
-    case 5:
-      args->heads_kv = 0;
-      break;
-    case 6:
-      args->scale = NAN;
-      break;
-    case 7:
-      args->corner = (attune_corner)0;
-      break;
-    case 8:
-      args->softcap = (float)ONE_OF(0, -1, 30);
-      break;
-    case 9:
-      args->bias = args->bias ? NULL : fake_address(0x80000);
-      break;
-    case 10:
-      args->total_q = 7;
-      break;
-    case 11:
-      args->len_k = -1;
-      break;
-    case 12:
-      args->lse = fake_address(0x50002);
-      break;
-    case 13:
-      args->seqused_k = fake_address(0x61002);
-      break;
-    case 14:
-      args->cu_seqlens_k = NULL;
-      break;
-    case 15:
-      args->bitmask = args->bitmask ? NULL : fake_address(0xa0000);
-      break;
-    case 16:
-      args->len_q = 1 << 28, args->batch = 1 << 20;
-      break;
-    case 17:
       args->o.data = fake_address(0x40008);
       break;
-    case 18:
-      args->alibi_slopes = args->alibi_slopes ? NULL : fake_address(0x70000);
+    case 5:
+      args->lse = fake_address(0x50002);
+      break;
+    case 6:
+      args->seqused_k = fake_address(0x61002);
+      break;
+    case 7:
+      args->cu_seqlens_k = NULL;
+      break;
+    default:
+      args->bias = fake_address(0x80001);
+  }
+}
+
+static void spoil_number(attune_attn_args *args) {
+  switch (pick(8)) {
+    case 0:
+      args->heads_q += 1;
+      break;
+    case 1:
+      args->heads_kv = 0;
+      break;
+    case 2:
+      args->scale = NAN;
+      break;
+    case 3:
+      args->corner = (attune_corner)0;
+      break;
+    case 4:
+      args->softcap = (float)ONE_OF(0, -1, 30);
+      break;
+    case 5:
+      args->len_k = -1;
+      break;
+    case 6:
+      args->len_q = 1 << 28, args->batch = 1 << 20;
       break;
     default:
       args->batch = 1 << 29;
   }
+}
+
+/* A feature's argument where it is not wanted, or none where it is. */
+static void spoil_feature(attune_attn_args *args) {
+  switch (pick(5)) {
+    case 0:
+      args->bias = args->bias ? NULL : fake_address(0x80000);
+      break;
+    case 1:
+      args->bitmask = args->bitmask ? NULL : fake_address(0xa0000);
+      break;
+    case 2:
+      args->alibi_slopes = args->alibi_slopes ? NULL : fake_address(0x70000);
+      break;
+    case 3:
+      args->sinks = args->sinks ? NULL : fake_address(0x90000);
+      break;
+    default:
+      args->total_q = 7;
+  }
+}
+
+static void spoil(attune_attn_args *args) {
+  static void (*const ways[])(attune_attn_args *) = {spoil_tensor, spoil_number, spoil_feature};
+  ways[pick(3)](args);
 }
 
 static attune_problem problem_of(const char *variant, const attune_attn_args *args) {
