@@ -116,13 +116,19 @@ static int any_bit(const attune__trial *t, int64_t batch, int64_t kv, int64_t j)
   return 0;
 }
 
-/* Row j of K and V of a head: NaN, or loud finite values. Of a key within the mask's bounds V is
- * finite even so: P V multiplies it by 0. */
-static void fill_hidden(attune__trial *t, int64_t head, int64_t j, int loud, int within) {
+/* Row j of K and V of a head: NaN, or loud finite values. */
+static void fill_hidden(attune__trial *t, int64_t head, int64_t j, int loud) {
   const attune_variant *v = &t->problem.variant;
   int64_t row = head * t->problem.shape.len_k + j;
   fill_constant(t->k + row * v->head_dim_qk, v->head_dim_qk, loud ? 4.0f : NAN);
-  fill_constant(t->v + row * v->head_dim_v, v->head_dim_v, loud || within ? 1000.0f : NAN);
+  fill_constant(t->v + row * v->head_dim_v, v->head_dim_v, loud ? 1000.0f : NAN);
+}
+
+/* K of a key within the mask's bounds that has no bit. V stays a number, as P V multiplies it by 0,
+ * and of its usual size, as the bounds go by the largest. */
+static void fill_unset(attune__trial *t, int64_t head, int64_t j) {
+  const int dim = t->problem.variant.head_dim_qk;
+  fill_constant(t->k + (head * t->problem.shape.len_k + j) * dim, dim, NAN);
 }
 
 static void hide_keys(attune__trial *t, int64_t batch, int loud) {
@@ -130,11 +136,11 @@ static void hide_keys(attune__trial *t, int64_t batch, int loud) {
   int64_t begin, end;
   attune__trial_seen(t, batch, &begin, &end);
   for (int64_t h = 0; h < s->heads_kv; h++)
-    for (int64_t j = 0; j < s->len_k; j++) {
-      int within = j >= begin && j < end;
-      if (!within || !any_bit(t, batch, h, j))
-        fill_hidden(t, batch * s->heads_kv + h, j, loud, within);
-    }
+    for (int64_t j = 0; j < s->len_k; j++)
+      if (j < begin || j >= end)
+        fill_hidden(t, batch * s->heads_kv + h, j, loud);
+      else if (!loud && !any_bit(t, batch, h, j))
+        fill_unset(t, batch * s->heads_kv + h, j);
 }
 
 /* Rows of Q that are not in use. */
