@@ -73,9 +73,11 @@ typedef enum attune__l2 {
 typedef struct attune__bench attune__bench;
 
 /* Tensors of a problem on a shape, in device memory: Q, K and V about N(0, 1), [batch, seq, head,
- * dim]; with LSE. ATTUNE_NO_DEVICE where the device cannot tell its time: only a GPU can. */
+ * dim]; with LSE, and what the features ask for (bench_features.h). pins, which may be NULL, hold
+ * for shape and scalars. ATTUNE_NO_DEVICE where the device cannot tell its time: only a GPU can. */
 attune_status attune__bench_open(attune__device *device, const attune_variant *variant,
-                                 const attune_shape *shape, attune__l2 l2, attune__bench **out);
+                                 const attune_pinset *pins, const attune_shape *shape,
+                                 attune__l2 l2, attune__bench **out);
 void attune__bench_close(attune__bench *bench);
 /* The next contender: a prepared program whose context is on that device, and lives longer. */
 attune_status attune__bench_add(attune__bench *bench, attune_program *program);
@@ -86,8 +88,9 @@ attune_status attune__bench_times(attune__bench *bench, const attune__bench_opti
 int attune__bench_parts(const attune__bench *bench, int contender);
 const attune_entry *attune__bench_entry(const attune__bench *bench, int contender, int part);
 int attune__bench_occupancy(const attune__bench *bench, int contender, int part);
-int attune__bench_sets(const attune__bench *bench);         /* of tensors */
-size_t attune__bench_set_bytes(const attune__bench *bench); /* of one of them */
+const attune_shape *attune__bench_shape(const attune__bench *bench); /* with what is pinned */
+int attune__bench_sets(const attune__bench *bench);                  /* of tensors */
+size_t attune__bench_set_bytes(const attune__bench *bench);          /* of one of them */
 
 /* ---- what a time means -------------------------------------------------------------------------
  */

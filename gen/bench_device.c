@@ -5,10 +5,11 @@
  * many calls as a sample has, so that the host is not what is timed. What lies between two calls of
  * a graph on the device (1 to 2 microseconds on Hopper) stays in the time, as it does for a caller.
  */
-#include "bench.h"
+#include "bench_features.h"
 
 #include "../runtime/context.h"
 #include "nvrtc.h"
+#include "plan.h"
 #include "probe.h"
 #include "reference.h"
 
@@ -39,6 +40,7 @@ struct attune__bench {
   attune__device *device;
   attune_variant variant;
   attune_shape shape;
+  attune__bench_features features;
   places at;
   int sets;
   unsigned char *memory; /* the sets, one after the other */
@@ -138,10 +140,10 @@ static attune_attn_args args_of(const attune__bench *b, const contender *c, int 
   args.batch = (int32_t)s->batch;
   args.heads_q = (int32_t)s->heads_q, args.heads_kv = (int32_t)s->heads_kv;
   args.len_q = (int32_t)s->len_q, args.len_k = (int32_t)s->len_k;
-  args.flags = ATTUNE_DEFAULT_SCALE;
   args.corner = s->corner;
   args.window_left = (int32_t)s->window_left, args.window_right = (int32_t)s->window_right;
   args.workspace = c->workspace, args.workspace_bytes = c->workspace_bytes;
+  attune__bench_features_args(&b->features, &args);
   return args;
 }
 
@@ -205,7 +207,8 @@ static attune_status time_host(void *user, int index, int calls, double *millise
 /* ---- opening, adding, running ---------------------------------------------------------------- */
 
 attune_status attune__bench_open(attune__device *device, const attune_variant *variant,
-                                 const attune_shape *shape, attune__l2 l2, attune__bench **out) {
+                                 const attune_pinset *pins, const attune_shape *shape,
+                                 attune__l2 l2, attune__bench **out) {
   *out = NULL;
   if (!device->ops->stream_make)
     return attune_fail(ATTUNE_NO_DEVICE,
@@ -213,11 +216,13 @@ attune_status attune__bench_open(attune__device *device, const attune_variant *v
                        device->facts.name);
   attune__bench *b = calloc(1, sizeof *b);
   if (!b) return attune_fail(ATTUNE_NO_MEMORY, "no memory for a bench");
-  b->device = device, b->variant = *variant, b->shape = *shape;
-  b->at = lay_out(variant, shape);
+  b->device = device, b->variant = *variant;
+  b->shape = attune__shape_pinned(shape, pins);
+  b->at = lay_out(variant, &b->shape);
   b->sets = sets_for(device, b->at.end ? b->at.end : 1, l2);
   attune_status status = device->ops->stream_make(device, &b->stream);
   if (!status) status = make_tensors(b);
+  if (!status) status = attune__bench_features_make(device, variant, pins, &b->shape, &b->features);
   if (status)
     attune__bench_close(b);
   else
@@ -231,6 +236,7 @@ void attune__bench_close(attune__bench *b) {
     forget_graph(b, &b->contenders[i]);
     b->device->ops->free(b->device, b->contenders[i].workspace);
   }
+  attune__bench_features_free(&b->features);
   b->device->ops->free(b->device, b->memory);
   if (b->stream) b->device->ops->stream_free(b->device, b->stream);
   free(b);
@@ -282,6 +288,10 @@ int attune__bench_occupancy(const attune__bench *b, int index, int part) {
   if (!b->device->ops->occupancy) return 0;
   if (b->device->ops->occupancy(b->device, p->function, &config, &blocks)) return 0;
   return blocks;
+}
+
+const attune_shape *attune__bench_shape(const attune__bench *b) {
+  return &b->shape;
 }
 
 int attune__bench_sets(const attune__bench *b) {

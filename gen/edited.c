@@ -183,8 +183,8 @@ static attune_status make_kernel(const char *path, int line, const attune_varian
 
 static attune_status read_part(const char *path, int line, const char *text, size_t size,
                                attune__edited_part *out) {
-  attune_variant variant;
-  attune_tile tile;
+  attune_variant variant = {.pins = 0};
+  attune_tile tile = {.family = 0};
   attune_pinset pins = {.count = 0};
   attune_status status = read_name(path, line, text, &variant, &tile);
   if (status == ATTUNE_OK) status = find_pins(path, line, text, &pins);

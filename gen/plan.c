@@ -31,6 +31,24 @@ attune_shape attune__plan_shape(attune_class cls) {
   return shape;
 }
 
+attune_shape attune__shape_pinned(const attune_shape *shape, const attune_pinset *pins) {
+  attune_shape s = *shape;
+  for (uint32_t i = 0; pins && i < pins->count; i++) {
+    const char *name = pins->pin[i].name;
+    int64_t value = (int64_t)pins->pin[i].value;
+    if (!strcmp(name, "batch")) s.batch = value;
+    if (!strcmp(name, "heads_q")) s.heads_q = value;
+    if (!strcmp(name, "heads_kv")) s.heads_kv = value;
+    if (!strcmp(name, "len_q")) s.len_q = value;
+    if (!strcmp(name, "len_k")) s.len_k = value;
+    if (!strcmp(name, "bottom_right"))
+      s.corner = value ? ATTUNE_CORNER_BOTTOM_RIGHT : ATTUNE_CORNER_TOP_LEFT;
+    if (!strcmp(name, "window_left")) s.window_left = value;
+    if (!strcmp(name, "window_right")) s.window_right = value;
+  }
+  return s;
+}
+
 int attune__tile_matches(const attune_tile_pins *pins, uint32_t derived, const attune_tile *tile) {
   uint32_t fixed = pins->fixed & ~derived;
 #define X(type, field, letters, def, constant, text)                                               \

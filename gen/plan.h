@@ -68,6 +68,8 @@ int attune__tile_matches(const attune_tile_pins *pins, uint32_t derived, const a
 /* The shape that a class is planned for; ANY is planned as SHORT_MANY..LONG_MANY's middle:
  * batch 4, heads 16, len 2048 (stated in the output). */
 attune_shape attune__plan_shape(attune_class cls);
+/* The shape with what the pins fix of it; pins NULL: nothing. */
+attune_shape attune__shape_pinned(const attune_shape *shape, const attune_pinset *pins);
 
 /* The article's counting (square blocks, whole tiles, fp32-like statistics), for
  * `attune plan --model article`. Bytes. */

@@ -109,25 +109,6 @@ static void add_ledger(const attune_ledger *ledger, attune__text *out) {
   attune__text_puts(out, "\n");
 }
 
-/* A shape that the planner would plan for; pinned bounds are the kernel's own. */
-static attune_shape stated_shape(const attune_kernel *kernel) {
-  attune_shape shape = attune__plan_shape(ATTUNE_CLASS_ANY);
-  for (uint32_t i = 0; i < kernel->pins.count; i++) {
-    const char *name = kernel->pins.pin[i].name;
-    int64_t value = (int64_t)kernel->pins.pin[i].value;
-    if (!strcmp(name, "batch")) shape.batch = value;
-    if (!strcmp(name, "heads_q")) shape.heads_q = value;
-    if (!strcmp(name, "heads_kv")) shape.heads_kv = value;
-    if (!strcmp(name, "len_q")) shape.len_q = value;
-    if (!strcmp(name, "len_k")) shape.len_k = value;
-    if (!strcmp(name, "bottom_right"))
-      shape.corner = value ? ATTUNE_CORNER_BOTTOM_RIGHT : ATTUNE_CORNER_TOP_LEFT;
-    if (!strcmp(name, "window_left")) shape.window_left = value;
-    if (!strcmp(name, "window_right")) shape.window_right = value;
-  }
-  return shape;
-}
-
 static void add_shape(const attune_kernel *kernel, const attune_shape *s, attune__text *out) {
   attune__text_printf(out, "\nfor batch %lld, heads_q %lld, heads_kv %lld, len_q %lld, len_k %lld",
                       (long long)s->batch, (long long)s->heads_q, (long long)s->heads_kv,
@@ -152,7 +133,8 @@ static void add_traffic(const attune_kernel *kernel, attune__text *out) {
   const attune_variant *v = &kernel->variant;
   const attune_model *model = attune__model(v->op, v->part, kernel->tile.family);
   if (!model) return;
-  attune_shape shape = stated_shape(kernel);
+  attune_shape planned = attune__plan_shape(ATTUNE_CLASS_ANY);
+  attune_shape shape = attune__shape_pinned(&planned, &kernel->pins);
   attune_traffic traffic;
   model->traffic(v, &kernel->tile, &shape, &traffic);
   add_shape(kernel, &shape, out);

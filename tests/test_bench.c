@@ -194,7 +194,8 @@ END_TEST
 typedef struct clocked {
   int launches, began; /* so far; at time_begin */
   int recording, recorded, graphs, replays, streams;
-  const void *q[8]; /* of the last launches */
+  const void *q[8];              /* of the last launches */
+  attune_params_attn_fwd params; /* of the last */
 } clocked;
 static clocked now;
 
@@ -203,7 +204,8 @@ static attune_status tick(attune__device *device, attune__function *function,
                           void *stream) {
   (void)device, (void)function, (void)config, (void)bytes;
   ck_assert_ptr_eq(stream, &now);
-  now.q[now.launches % 8] = ((const attune_params_attn_fwd *)params)->q;
+  now.params = *(const attune_params_attn_fwd *)params;
+  now.q[now.launches % 8] = now.params.q;
   now.launches++;
   return ATTUNE_OK;
 }
@@ -283,6 +285,79 @@ static const attune_shape shape = {.batch = 1,
                                    .window_right = -1,
                                    .corner = ATTUNE_CORNER_TOP_LEFT};
 
+/* A launch of a row's program, by a bench that `look` sees before it closes. */
+static void bench_row(const fake_row *from, const attune_shape *on,
+                      void (*look)(const attune__bench_time *time)) {
+  char folder[FAKE_PATH];
+  fake_log log = {0};
+  attune__device_ops ops;
+  attune_context *context = clocked_open(&log, &ops, 1);
+  attune_problem problem = fake_problem(from->variant);
+  attune_pin pins[ATTUNE_MAX_PINS];
+  attune_program *program;
+  attune__bench *bench;
+  attune__bench_time time;
+  fake_folder(folder);
+  fake_open_set(context, folder, from, 1);
+  for (uint32_t i = 0; from->pins && i < from->pins->count; i++)
+    pins[i] = (attune_pin){from->pins->pin[i].name, from->pins->pin[i].value};
+  if (from->pins) problem.pins = pins, problem.pin_count = from->pins->count;
+  ck_assert_msg(!attune_prepare(context, &problem, &program), "%s", attune_error());
+  ck_assert_int_eq(attune__bench_open(context->device, attune__program_variant(program), from->pins,
+                                      on, ATTUNE__L2_WARM, &bench),
+                   0);
+  ck_assert_int_eq(attune__bench_add(bench, program), 0);
+  ck_assert_int_eq(attune__bench_times(bench, NULL, &time), 0);
+  ck_assert_msg(time.status == 0, "%s", time.error);
+  look(&time);
+  attune__bench_close(bench);
+  attune_close(context);
+  fake_remove(folder);
+}
+
+/* What is device memory to the bench is this process's own here. */
+static void look_at_features(const attune__bench_time *time) {
+  const attune_params_attn_fwd *p = &now.params;
+  (void)time;
+  for (int b = 0; b <= 3; b++) {
+    ck_assert_int_eq(p->cu_seqlens_q[b], b * 100);
+    ck_assert_int_eq(p->cu_seqlens_k[b], b * 130);
+  }
+  ck_assert_int_eq(p->total_q, 300);
+  ck_assert_int_eq(p->total_k, 390);
+  ck_assert(p->q_stride_seq == 2 * 64 && p->lse_stride_head == 300 && p->lse_stride_seq == 1);
+  ck_assert(p->softcap == 50 && p->scale == 0.125f);
+  ck_assert(p->alibi_slopes[0] == 0x1p-4f && p->alibi_slopes[1] == 0x1p-8f);
+  ck_assert(p->alibi_stride_batch == 0 && p->sinks[0] == 0 && p->sinks[1] == 0);
+  ck_assert(p->bias_stride_head == 100 * 130 && p->bias_stride_q == 130 && p->bias_stride_k == 1);
+  const uint16_t *bias = p->bias;
+  ck_assert(bias[0] != bias[1] && bias[2 * 100 * 130 - 1] != bias[2 * 100 * 130 - 2]);
+  ck_assert(p->bitmask_stride_q == 5 && p->bitmask_stride_batch == 0);
+  for (int i = 0; i < 100 * 5; i++) ck_assert_uint_eq(p->bitmask[i], UINT32_MAX);
+}
+
+START_TEST(every_feature_has_its_inputs) {
+  const fake_row all = {.variant = "attn_fwd_sm80_fp16_d64_softcap_alibi_bias_sink_bitmask_varlen"};
+  attune_shape s = shape;
+  s.batch = 3, s.len_q = 100, s.len_k = 130;
+  bench_row(&all, &s, look_at_features);
+}
+END_TEST
+
+static void look_at_pins(const attune__bench_time *time) {
+  (void)time;
+  ck_assert(now.params.scale == 0.5f && now.params.window_left == 20 && now.params.batch == 1);
+}
+
+START_TEST(pins_hold) {
+  attune_pinset pins = {.count = 0};
+  ck_assert_int_eq(attune__pinset_add(&pins, "scale", 0.5), 0);
+  ck_assert_int_eq(attune__pinset_add(&pins, "window_left", 20), 0);
+  const fake_row pinned = {.variant = "attn_fwd_sm80_fp16_d64_window", .pins = &pins};
+  bench_row(&pinned, &shape, look_at_pins);
+}
+END_TEST
+
 static void expect_sets(attune__l2 l2, int sets) {
   char folder[FAKE_PATH];
   fake_log log = {0};
@@ -296,7 +371,7 @@ static void expect_sets(attune__l2 l2, int sets) {
   attune__bench_time time;
   ck_assert_int_eq(attune_prepare(context, &problem, &program), 0);
   const attune_variant *v = attune__program_variant(program);
-  ck_assert_int_eq(attune__bench_open(context->device, v, &shape, l2, &bench), 0);
+  ck_assert_int_eq(attune__bench_open(context->device, v, NULL, &shape, l2, &bench), 0);
   ck_assert_int_eq(attune__bench_sets(bench), sets);
   ck_assert_uint_eq(attune__bench_set_bytes(bench), 4 * 2 * 128 * 64 * 2 + 2 * 128 * 4);
   ck_assert_int_eq(attune__bench_add(bench, program), 0);
@@ -330,7 +405,7 @@ START_TEST(no_clock_no_bench) {
   attune_entry entry = fake_entry("attn_fwd_sm80_fp16_d64__fma_m64n64", NULL);
   attune__bench *bench;
   ck_assert_int_eq(
-      attune__bench_open(context->device, &entry.variant, &shape, ATTUNE__L2_COLD, &bench),
+      attune__bench_open(context->device, &entry.variant, NULL, &shape, ATTUNE__L2_COLD, &bench),
       ATTUNE_NO_DEVICE);
   ck_assert_ptr_nonnull(strstr(attune_error(), "timing needs an NVIDIA GPU"));
   ck_assert_ptr_null(bench);
@@ -488,5 +563,6 @@ END_TEST
 
 TEST_MAIN("bench", medians, rounds_are_interleaved, warms_up, drift_is_seen,
           a_failure_is_one_contenders, nonsense_is_refused, intervals, l2_cold, l2_warm,
-          no_clock_no_bench, figures, times_side_by_side, long_launches_and_warm_l2,
-          what_does_not_run_is_named, needs_a_gpu, wrong_words, removes_the_driver)
+          every_feature_has_its_inputs, pins_hold, no_clock_no_bench, figures, times_side_by_side,
+          long_launches_and_warm_l2, what_does_not_run_is_named, needs_a_gpu, wrong_words,
+          removes_the_driver)

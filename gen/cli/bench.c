@@ -122,8 +122,8 @@ static attune_status time_problem(session *s, int first, bench_page *page) {
 
 static attune_status bench_problem(session *s, int first, const attune_shape *shape) {
   bench_page page;
-  attune_status status =
-      bench_page_open(s->device, &s->candidates[first].program->variant, shape, s->l2, &page);
+  const candidate *c = &s->candidates[first];
+  attune_status status = bench_page_open(s->device, c->source, c->program, shape, s->l2, &page);
   if (status == ATTUNE_OK) status = time_problem(s, first, &page);
   bench_page_close(&page);
   return status;

@@ -9,13 +9,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-attune_status bench_page_open(attune__device *device, const attune_variant *variant,
-                              const attune_shape *shape, attune__l2 l2, bench_page *out) {
-  *out = (bench_page){.variant = *variant, .shape = *shape, .l2 = l2, .device = device};
+attune_status bench_page_open(attune__device *device, const source *s,
+                              const source_program *program, const attune_shape *shape,
+                              attune__l2 l2, bench_page *out) {
+  source_entries entries;
+  *out = (bench_page){.variant = program->variant, .l2 = l2, .device = device};
   out->line = calloc(BENCH_MAX_LINES, sizeof *out->line);
   if (!out->line) return attune_fail(ATTUNE_NO_MEMORY, "no memory for a page");
-  attune_status status = attune__bench_open(device, variant, shape, l2, &out->bench);
+  attune_status status = source_entries_get(s, program, &entries);
+  if (status == ATTUNE_OK)
+    status = attune__bench_open(device, &out->variant, &entries.pins, shape, l2, &out->bench);
+  source_entries_free(&entries);
   if (status != ATTUNE_OK) return status;
+  out->shape = *attune__bench_shape(out->bench);
   out->sets = attune__bench_sets(out->bench);
   out->set_bytes = attune__bench_set_bytes(out->bench);
   return ATTUNE_OK;

@@ -38,9 +38,11 @@ typedef struct bench_page {
   int contexts;
 } bench_page;
 
-/* bench_page_close is due on failure too. */
-attune_status bench_page_open(attune__device *device, const attune_variant *variant,
-                              const attune_shape *shape, attune__l2 l2, bench_page *out);
+/* For the problem of a program; what its pins fix of the shape is as they say. bench_page_close is
+ * due on failure too. */
+attune_status bench_page_open(attune__device *device, const source *s,
+                              const source_program *program, const attune_shape *shape,
+                              attune__l2 l2, bench_page *out);
 void bench_page_close(bench_page *page);
 /* A program of a source, under a name. */
 attune_status bench_page_add(bench_page *page, const source *s, const source_program *program,

@@ -141,7 +141,7 @@ static attune_status time_shape(session *s, attune__device *device, const attune
                                 attune__text *text) {
   bench_page page;
   attune_status status =
-      bench_page_open(device, &s->source.programs[0].variant, shape, ATTUNE__L2_COLD, &page);
+      bench_page_open(device, &s->source, &s->source.programs[0], shape, ATTUNE__L2_COLD, &page);
   if (status == ATTUNE_OK) status = time_page(s, &page);
   if (status == ATTUNE_OK && s->as_json) bench_page_json(&page, &s->json);
   if (status == ATTUNE_OK && !s->as_json) bench_page_print(&page, text);
