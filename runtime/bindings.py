@@ -190,7 +190,7 @@ class Python:
             yield "%s = CFUNCTYPE(%s)" % (callback_name(kind), ", ".join(shown))
 
     def layouts(self):
-        yield "\n\nLAYOUTS = {"
+        yield "\n\nLAYOUTS: Dict[Type[Structure], Tuple[int, Dict[str, int]]] = {"
         for name, (size, fields) in self.abi.structs.items():
             yield "    %s: (%d, {" % (camel(name), size)
             for offset, field, _ in fields:
@@ -199,7 +199,7 @@ class Python:
         yield "}"
 
     def functions(self):
-        yield "\nFUNCTIONS = {"
+        yield "\nFUNCTIONS: Dict[str, Dict[str, Tuple[Any, List[Any]]]] = {"
         for library, functions in self.abi.libraries.items():
             yield '    "%s": {' % library.replace("lib", "", 1)
             for name, result, arguments in functions:
@@ -218,6 +218,7 @@ class Python:
             "    c_uint32, c_uint64, c_void_p,",
             ")",
             "from enum import IntEnum",
+            "from typing import Any, Dict, List, Tuple, Type",
             "",
             'VERSION = "%s"' % self.abi.version,
         ]

@@ -3,9 +3,7 @@
  * CMake against shared and static libraries and run, the pages know every command, and uninstall
  * leaves nothing. BUILD_FOLDER and BUILD_FLAGS (sanitizers) come from the Makefile. Needs NVRTC. */
 #include "scratch.h"
-#include "test.h"
-
-#include <sys/wait.h>
+#include "shell.h"
 
 #ifndef BUILD_FOLDER
 #define BUILD_FOLDER "build"
@@ -13,34 +11,21 @@
 #endif
 #define TREE BUILD_FOLDER "/install-test"
 
-enum { OUTPUT_MAX = 1 << 16 };
-static char folder[64];         /* what is built here */
-static char output[OUTPUT_MAX]; /* stdout and stderr of the last shell line */
+static char folder[64]; /* what is built here */
 
-/* Exit code of a line of bash; $T is the installed tree, $S this test's folder, $F flags. A wheel
- * that `make deps` fetched is found by programs beside build/nvrtc only: others are told. */
-static int shell(const char *line) {
+/* A line of bash with $T, the installed tree, $S, this test's folder, and $F, flags. */
+static const char *with_tree(const char *line) {
   static char whole[2048];
   if (!*folder) scratch_make(folder);
   snprintf(whole, sizeof whole,
            "T=\"$PWD/" TREE "\" S=%s F='" BUILD_FLAGS "'\n"
-           "export PKG_CONFIG_PATH=$T/lib/pkgconfig LD_LIBRARY_PATH=$T/lib\n"
-           "unset MAKEFLAGS MAKELEVEL ATTUNE_NO_JIT DESTDIR\nexec 2>&1\n"
-           "for n in $PWD/build/nvrtc/nvidia/cu*/lib/libnvrtc.so.1?; do\n"
-           "  [ ! -e $n ] || export ATTUNE_NVRTC=${ATTUNE_NVRTC:-$n}\ndone\n%s",
+           "export PKG_CONFIG_PATH=$T/lib/pkgconfig LD_LIBRARY_PATH=$T/lib\nunset DESTDIR\n%s",
            folder, line);
-  setenv("TEST_INSTALL_LINE", whole, 1);
-  FILE *pipe = popen("bash -c \"$TEST_INSTALL_LINE\"", "r");
-  ck_assert_ptr_nonnull(pipe);
-  size_t size = fread(output, 1, sizeof output - 1, pipe);
-  output[size] = 0;
-  int status = pclose(pipe);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  return whole;
 }
 
 static void must(const char *line) {
-  int code = shell(line);
-  ck_assert_msg(code == 0, "exit %d of\n%s\n%s", code, line, output);
+  shell_must(with_tree(line));
 }
 
 /* A change here is a change for every program that was linked: `make abi`, and read the diff. */
@@ -72,7 +57,7 @@ END_TEST
 
 static void must_print(const char *line, const char *text) {
   must(line);
-  ck_assert_str_eq(output, text);
+  ck_assert_str_eq(shell_output, text);
 }
 
 START_TEST(pkg_config_shared) {
@@ -83,6 +68,9 @@ START_TEST(pkg_config_shared) {
        " $(pkg-config --cflags --libs attune_gen attune_cpu)");
   must_print("$S/attend", ATTENDED);
   must("ldd $S/attend | grep -F \"$T/lib/libattune_gen.so.0\"");
+  must("for language in c c++; do echo '#include <attune/attune_dlpack.h>' |"
+       " cc -Wall -Wextra -Werror -fsyntax-only $(pkg-config --cflags attune) -x $language - ||"
+       " exit 1; done");
 }
 END_TEST
 
@@ -117,8 +105,9 @@ START_TEST(cmake_refuses_another_major) {
   must("mkdir -p $S/major && printf '%s\\n' 'cmake_minimum_required(VERSION 3.16)'"
        " 'project(major NONE)' 'find_package(attune 1.0 CONFIG REQUIRED)' > "
        "$S/major/CMakeLists.txt");
-  ck_assert_int_ne(shell("cmake -S $S/major -B $S/major/out -DCMAKE_PREFIX_PATH=\"$T\""), 0);
-  ck_assert_ptr_nonnull(strstr(output, "0.1.0"));
+  ck_assert_int_ne(shell(with_tree("cmake -S $S/major -B $S/major/out -DCMAKE_PREFIX_PATH=\"$T\"")),
+                   0);
+  ck_assert_ptr_nonnull(strstr(shell_output, "0.1.0"));
 }
 END_TEST
 
@@ -129,7 +118,7 @@ START_TEST(pages_know_every_command) {
        "  grep -q \"^    $command) \" $T/share/zsh/site-functions/_attune &&"
        "  grep -q \" -a $command \" $T/share/fish/vendor_completions.d/attune.fish ||"
        "  { echo \"$command is missing\"; exit 1; }; echo -n \"$command \"; done");
-  ck_assert_ptr_nonnull(strstr(output, "list plan explain emit build verify run "));
+  ck_assert_ptr_nonnull(strstr(shell_output, "list plan explain emit build verify bench run "));
   must("! groff -man -Tascii -ww -z $T/share/man/man1/attune.1 2>&1 >/dev/null | grep .");
 }
 END_TEST
@@ -158,7 +147,7 @@ START_TEST(uninstall_leaves_nothing) {
        " [ -x $DESTDIR/opt/attune/bin/attune ] &&"
        " grep -q '^prefix=/opt/attune$' $DESTDIR/opt/attune/lib/pkgconfig/attune.pc &&"
        " runtime/install/install.sh uninstall " BUILD_FOLDER " && find $DESTDIR ! -type d");
-  ck_assert_str_eq(output, "");
+  ck_assert_str_eq(shell_output, "");
   scratch_remove(folder);
 }
 END_TEST

@@ -6,6 +6,7 @@ from ctypes import (
     c_uint32, c_uint64, c_void_p,
 )
 from enum import IntEnum
+from typing import Any, Dict, List, Tuple, Type
 
 VERSION = "0.1.0"
 
@@ -289,7 +290,7 @@ class JitOptions(Structure):
     ]
 
 
-LAYOUTS = {
+LAYOUTS: Dict[Type[Structure], Tuple[int, Dict[str, int]]] = {
     Pin: (16, {
         "name": 0,
         "value": 8,
@@ -443,7 +444,7 @@ LAYOUTS = {
     }),
 }
 
-FUNCTIONS = {
+FUNCTIONS: Dict[str, Dict[str, Tuple[Any, List[Any]]]] = {
     "attune": {
         "attune_alloc": (c_int, [c_void_p, c_size_t, POINTER(c_void_p)]),
         "attune_bitmask_classes": (c_int, [c_void_p, c_int64, c_int32, c_int32, c_void_p]),

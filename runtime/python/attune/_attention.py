@@ -4,8 +4,7 @@ Everything that the library checks is left to it: here only shapes are read, sin
 pointers and strides alone."""
 from __future__ import annotations
 
-import ctypes
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from . import _abi
 from ._abi import Align, Corner, Dtype, Feature, Mask, Op
@@ -144,7 +143,7 @@ class _Call:
         struct = _abi.Tensor(data=t.pointer)
         if self.packed:
             struct.stride_seq, struct.stride_head = t.strides[:2]
-            return (1,) + t.shape, struct
+            return (1, t.shape[0], t.shape[1], t.shape[2]), struct
         batch, seq, head = _LAYOUTS[self.layout]
         struct.stride_batch, struct.stride_seq = t.strides[batch], t.strides[seq]
         struct.stride_head = t.strides[head]
@@ -222,7 +221,8 @@ class _Call:
             self.args.softcap = softcap
         self.problem.group = group
         if pins:
-            self.pins = (_abi.Pin * len(pins))(*((name.encode(), value) for name, value in pins.items()))
+            self.pins = (_abi.Pin * len(pins))(*(_abi.Pin(name.encode(), value)
+                                                 for name, value in pins.items()))
             self.problem.pins, self.problem.pin_count = self.pins, len(pins)
 
     def set_outputs(self, out: Any, out_dtype: Optional[str], lse: Any,

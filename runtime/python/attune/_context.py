@@ -13,11 +13,10 @@ from ._tensor import CPU, CUDA, CUDA_HOST, CUDA_MANAGED
 
 DEFAULT_CPU_ARCH = "sm_80"
 _log = logging.getLogger("attune")
-_LOG_LEVELS = {_abi.Level.WARN: logging.WARNING, _abi.Level.INFO: logging.INFO}
 
 
 def _log_message(level: int, text: str) -> None:
-    _log.log(_LOG_LEVELS.get(level, logging.INFO), "%s", text)
+    _log.log(logging.WARNING if level == _abi.Level.WARN else logging.INFO, "%s", text)
 
 
 def _close(lib: ctypes.CDLL, context: int, jit: Optional[int], keep: Any) -> None:
@@ -137,7 +136,7 @@ class Context:
     def _info(self, program: int) -> Dict[str, Any]:
         info = zeroed(_abi.ProgramInfo)
         check(self._lib.attune_info(program, info))
-        names = [name for name, _ in _abi.KernelFacts._fields_]
+        names = [field[0] for field in _abi.KernelFacts._fields_]
         kernels = [{name: getattr(info.kernels[i], name) for name in names}
                    for i in range(info.kernel_count)]
         for kernel in kernels:
@@ -154,11 +153,12 @@ class Context:
         multiply-adds, ..., and under "tensors" the bytes of each tensor by name."""
         counted = zeroed(_abi.CpuCounters)
         check(library("attune_cpu").attune_cpu_count(self.handle, -1, counted))
-        numbers = {name: getattr(counted, name) for name, kind in _abi.CpuCounters._fields_
-                   if kind is ctypes.c_uint64}
+        numbers: Dict[str, Any] = {field[0]: getattr(counted, field[0])
+                                   for field in _abi.CpuCounters._fields_
+                                   if field[1] is ctypes.c_uint64}
         numbers["tensors"] = {
-            tensor.name.decode(): {name: getattr(tensor, name)
-                                   for name, kind in _abi.CpuTensor._fields_ if name != "name"}
+            tensor.name.decode(): {field[0]: getattr(tensor, field[0])
+                                   for field in _abi.CpuTensor._fields_ if field[0] != "name"}
             for tensor in counted.tensor[:counted.tensors]}
         return numbers
 

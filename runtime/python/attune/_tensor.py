@@ -85,7 +85,8 @@ def _capsule(name: str, tensor: Any, stream: Optional[int]) -> Any:
 
 
 def _from_dlpack(name: str, tensor: Any, stream: Optional[int], writes: bool) -> View:
-    device = tuple(int(part) for part in tensor.__dlpack_device__())
+    kind, ordinal = tensor.__dlpack_device__()
+    device = (int(kind), int(ordinal))
     if device[0] == CPU and hasattr(tensor, "block_until_ready"):
         tensor.block_until_ready()  # jax computes later, and host memory has no streams to order
     capsule = _capsule(name, tensor, stream if device[0] != CPU else None)
@@ -134,11 +135,12 @@ def _from_buffer(name: str, tensor: Any, writes: bool) -> View:
                       name, buffer.format, ", ".join(_BUFFER_DTYPES))
     if writes and buffer.readonly:
         raise invalid("%s is read-only: it is written to", name)
-    if any(stride % buffer.itemsize for stride in buffer.strides):
-        raise invalid("%s has strides %s, not multiples of its %d-byte elements", name,
-                      buffer.strides, buffer.itemsize)
-    strides = tuple(stride // buffer.itemsize for stride in buffer.strides)
-    return View(_address(buffer), dtype, buffer.shape, strides, (CPU, 0), (tensor, buffer))
+    shape, steps = tuple(buffer.shape or ()), tuple(buffer.strides or ())
+    if any(step % buffer.itemsize for step in steps):
+        raise invalid("%s has strides of %s bytes, not multiples of its %d-byte elements", name, steps,
+                      buffer.itemsize)
+    strides = tuple(step // buffer.itemsize for step in steps)
+    return View(_address(buffer), dtype, shape, strides, (CPU, 0), (tensor, buffer))
 
 
 # ---- any tensor --------------------------------------------------------------------------------------
