@@ -127,7 +127,7 @@ START_TEST(bash_completes) {
   static const char *const cases[][2] = {
       {"COMP_WORDS=(attune do) COMP_CWORD=1", "doctor\n"},
       {"COMP_WORDS=(attune cache '') COMP_CWORD=2", "info clear --json --help\n"},
-      {"COMP_WORDS=(attune list --c) COMP_CWORD=2", "--count\n--combinations\n"},
+      {"COMP_WORDS=(attune list --c) COMP_CWORD=2", "--count --combinations\n"},
       {"COMP_WORDS=(attune list sp) COMP_CWORD=2", "\n"}, /* left to file names */
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
