@@ -182,7 +182,7 @@ $(B)/example_standalone.c: $(B)/examples/kernels.pack
 	@$(B)/attune embed $< --standalone --prefix example --header $(@:.c=.h) -o $@
 $(B)/obj/example_%.o: $(B)/example_%.c
 	$(CC) $(FLAGS) -c $< -o $@
-$(B)/obj/runtime/examples/standalone.o: EXTRA += -I$(B)
+$(B)/obj/runtime/examples/standalone.o: override EXTRA += -I$(B)
 $(B)/obj/runtime/examples/standalone.o: $(B)/example_standalone.c
 $(B)/examples/embedded: $(B)/obj/example_embedded.o
 $(B)/examples/standalone: $(B)/obj/runtime/examples/standalone.o $(B)/obj/example_standalone.o
