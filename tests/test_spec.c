@@ -362,8 +362,16 @@ START_TEST(shipped_specs) {
               {"specs/article.yaml", 4},
               {"specs/ci.yaml", 5 + (2 + 2) + 2 + (5 + 4) + 5 + 3 + 1},
               /* of two archs each */
+              {"specs/models/alibi.yaml", 2 * 2 * 2},
+              {"specs/models/bert.yaml", 2 * 2 * 2},
+              {"specs/models/deepseek.yaml", 2 * (1 + 2) * 2},
+              {"specs/models/gemma2.yaml", 2 * 2 * 2 * 2},
               {"specs/models/gemma3.yaml", 2 * (2 * 2 + 2 * 3 + 2)},
               {"specs/models/gpt2.yaml", 2},
+              {"specs/models/gpt_oss.yaml", 2 * 2 * 2 * 2},
+              {"specs/models/llama3.yaml", 2 * 3 * 2},
+              {"specs/models/qwen.yaml", 2 * (2 + 4) * 2},
+              {"specs/models/t5.yaml", 2 * 2 * 2},
               {"specs/models/video_dit.yaml", 2 * 2},
               {"specs/models/vit.yaml", 2 * 3}};
   glob_t files;
