@@ -11,6 +11,11 @@
 #include "../runtime/set.h"
 #include "test.h"
 
+/* The parameter block's version in manifests, as text. */
+#define TEXT_OF(x) #x
+#define SPELLED(x) TEXT_OF(x)
+#define ABI        SPELLED(ATTUNE_ABI)
+
 static char folder[64];
 
 static void make_folder(void) {
@@ -121,7 +126,7 @@ static char *read_manifest(void) {
 /* The manifest of that set with "<>" for digests. */
 static const char expected_manifest[] =
     "attune-set 1\n"
-    "abi 1\n"
+    "abi " ABI "\n"
     "made-by attune 0.1.0, nvrtc 13.0.88\n"
     "kernel attn_fwd_sm80_fp16_d64__fma_m16n64 <>\n"
     "kernel attn_fwd_sm80_fp16_d64__fma_m64n64 <>\n"
@@ -247,7 +252,7 @@ END_TEST
 /* ---- manifests from elsewhere -------------------------------------------------------------- */
 
 #define DIGEST "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
-#define HEAD   "attune-set 1\nabi 1\nmade-by anyone\n"
+#define HEAD   "attune-set 1\nabi " ABI "\nmade-by anyone\n"
 #define FWD    "attn_fwd_sm80_fp16_d64"
 #define KERNEL "kernel " FWD "__fma_m64n64 " DIGEST "\n"
 #define ROW    "row " FWD " any - " FWD "__fma_m64n64\n"
@@ -263,14 +268,14 @@ static void check_bad(const char *text, size_t size, const char *message) {
 
 START_TEST(first_lines_are_checked) {
   BAD("", "M:0: the file ends before its third line");
-  BAD("attune-set 1\nabi 1\n", "M:2: the file ends before its third line");
+  BAD("attune-set 1\nabi " ABI "\n", "M:2: the file ends before its third line");
   BAD("attune-set 2\n",
       "M:1: expected 'attune-set 1', found 'attune-set 2': build the set again with this attune");
   BAD("hello\n",
       "M:1: expected 'attune-set 1', found 'hello': build the set again with this attune");
-  BAD("attune-set 1\nabi 2\n",
-      "M:2: expected 'abi 1', found 'abi 2': build the set again with this attune");
-  BAD("attune-set 1\nabi 1\nkernel\n", "M:3: expected 'made-by ...', found 'kernel'");
+  BAD("attune-set 1\nabi 99\n",
+      "M:2: expected 'abi " ABI "', found 'abi 99': build the set again with this attune");
+  BAD("attune-set 1\nabi " ABI "\nkernel\n", "M:3: expected 'made-by ...', found 'kernel'");
   BAD("attune-set 1\r\n", "M:1: the control character 13");
   BAD("attune-set 1\0\n", "M:1: the control character 0");
   BAD("attune-set 1", "M:1: the last line is cut off");
