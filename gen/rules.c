@@ -115,9 +115,9 @@ typedef enum field { ARCH, DTYPE, DIM_QK, DIM_V, MASK, ALIGN, GROUP, FEATURE } f
 typedef struct rule {
   int op, family; /* whose variants; 0: all of them */
   field field;
+  int apart; /* 1: what the family is not made for, so that no other one stands in for it */
   int (*fits)(const attune_variant *v);
   const char *reason; /* "why; what works" */
-  int apart;          /* what the family is not made for: no other one stands in for it */
 } rule;
 
 #define OP(name)     ATTUNE_OP_##name
@@ -128,49 +128,49 @@ typedef struct rule {
 
 static const rule rules[] = {
     /* every op */
-    {0, 0, ARCH, has_board, "not generated yet", 0},
-    {0, 0, DTYPE, kv_like_q, "not generated yet; K and V of Q's dtype are", 0},
-    {0, 0, DTYPE, out_like_q_or_fp32, "not generated yet; O of Q's dtype or in fp32 is", 0},
-    {0, 0, DIM_QK, qk_is_dim, UP_TO(MAX_DIM_QK), 0},
-    {0, 0, DIM_V, v_is_dim, UP_TO(MAX_DIM_V), 0},
-    {0, 0, DIM_QK, qk_fits_align, WHOLE_CHUNKS, 0},
-    {0, 0, DIM_V, v_fits_align, WHOLE_CHUNKS, 0},
+    {0, 0, ARCH, 0, has_board, "not generated yet"},
+    {0, 0, DTYPE, 0, kv_like_q, "not generated yet; K and V of Q's dtype are"},
+    {0, 0, DTYPE, 0, out_like_q_or_fp32, "not generated yet; O of Q's dtype or in fp32 is"},
+    {0, 0, DIM_QK, 0, qk_is_dim, UP_TO(MAX_DIM_QK)},
+    {0, 0, DIM_V, 0, v_is_dim, UP_TO(MAX_DIM_V)},
+    {0, 0, DIM_QK, 0, qk_fits_align, WHOLE_CHUNKS},
+    {0, 0, DIM_V, 0, v_fits_align, WHOLE_CHUNKS},
 
-    {OP(ATTN_FWD), 0, FEATURE, no_demo, "op attn_demo is wrong on purpose, and has it", 0},
-    {OP(ATTN_FWD), 0, FEATURE, known_features, "not generated yet", 0},
+    {OP(ATTN_FWD), 0, FEATURE, 0, no_demo, "op attn_demo is wrong on purpose, and has it"},
+    {OP(ATTN_FWD), 0, FEATURE, 0, known_features, "not generated yet"},
 
-    {OP(ATTN_STANDARD), 0, FEATURE, no_demo, "op attn_demo is wrong on purpose, and has it", 0},
-    {OP(ATTN_STANDARD), 0, FEATURE, no_features,
-     "the baseline is plain attention; op attn_fwd has features", 0},
-    {OP(ATTN_STANDARD), 0, DTYPE, out_like_q, "the baseline has one dtype; op attn_fwd has others",
-     0},
-    {OP(ATTN_STANDARD), 0, DIM_QK, qk_is_short, UP_TO(MAX_DIM), 0},
-    {OP(ATTN_STANDARD), 0, DIM_V, v_is_short, UP_TO(MAX_DIM), 0},
-    {OP(ATTN_STANDARD), 0, GROUP, no_group,
-     "the baseline packs no heads; group 1 serves any grouping of them", 0},
+    {OP(ATTN_STANDARD), 0, FEATURE, 0, no_demo, "op attn_demo is wrong on purpose, and has it"},
+    {OP(ATTN_STANDARD), 0, FEATURE, 0, no_features,
+     "the baseline is plain attention; op attn_fwd has features"},
+    {OP(ATTN_STANDARD), 0, DTYPE, 0, out_like_q,
+     "the baseline has one dtype; op attn_fwd has others"},
+    {OP(ATTN_STANDARD), 0, DIM_QK, 0, qk_is_short, UP_TO(MAX_DIM)},
+    {OP(ATTN_STANDARD), 0, DIM_V, 0, v_is_short, UP_TO(MAX_DIM)},
+    {OP(ATTN_STANDARD), 0, GROUP, 0, no_group,
+     "the baseline packs no heads; group 1 serves any grouping of them"},
 
-    {OP(ATTN_DEMO), 0, FEATURE, demo_alone, "it has one of norescale, nomax and fa1 alone", 0},
-    {OP(ATTN_DEMO), 0, FEATURE, one_feature, "it has exactly one: norescale, nomax or fa1", 0},
-    {OP(ATTN_DEMO), 0, DTYPE, is_fp32, "not generated yet; fp32 is", 0},
-    {OP(ATTN_DEMO), 0, MASK, no_mask, "not generated yet; mask none is", 0},
-    {OP(ATTN_DEMO), 0, DIM_QK, qk_is_short, UP_TO(MAX_DIM), 0},
-    {OP(ATTN_DEMO), 0, DIM_V, v_is_short, UP_TO(MAX_DIM), 0},
-    {OP(ATTN_DEMO), 0, GROUP, no_group, "not generated yet; group 1 is", 0},
+    {OP(ATTN_DEMO), 0, FEATURE, 0, demo_alone, "it has one of norescale, nomax and fa1 alone"},
+    {OP(ATTN_DEMO), 0, FEATURE, 0, one_feature, "it has exactly one: norescale, nomax or fa1"},
+    {OP(ATTN_DEMO), 0, DTYPE, 0, is_fp32, "not generated yet; fp32 is"},
+    {OP(ATTN_DEMO), 0, MASK, 0, no_mask, "not generated yet; mask none is"},
+    {OP(ATTN_DEMO), 0, DIM_QK, 0, qk_is_short, UP_TO(MAX_DIM)},
+    {OP(ATTN_DEMO), 0, DIM_V, 0, v_is_short, UP_TO(MAX_DIM)},
+    {OP(ATTN_DEMO), 0, GROUP, 0, no_group, "not generated yet; group 1 is"},
 
     /* families */
-    {OP(ATTN_FWD), FAMILY(FMA), FEATURE, fma_has_features, "not generated yet", 0},
+    {OP(ATTN_FWD), FAMILY(FMA), FEATURE, 0, fma_has_features, "not generated yet"},
 
-    {0, FAMILY(MMA), DTYPE, is_16_bit, "tensor cores multiply fp16 and bf16; family fma has fp32",
-     1},
-    {0, FAMILY(MMA), DTYPE, bf16_has_tensor_cores,
-     "tensor cores have it from sm_80 on; family fma has it here", 0},
-    {0, FAMILY(MMA), ALIGN, is_16b, "rows are copied 16 bytes at a time; family fma loads elements",
-     0},
-    {OP(ATTN_FWD), FAMILY(MMA), FEATURE, mma_has_features, "not generated yet", 0},
-    {0, FAMILY(MMA), DTYPE, out_like_q, "not generated yet; O of Q's dtype is", 0},
-    {0, FAMILY(MMA), DIM_QK, qk_is_short, UP_TO(MAX_DIM), 0},
-    {0, FAMILY(MMA), DIM_V, v_is_short, UP_TO(MAX_DIM), 0},
-    {0, FAMILY(MMA), GROUP, no_group, "not generated yet; group 1 is", 0},
+    {0, FAMILY(MMA), DTYPE, 1, is_16_bit,
+     "tensor cores multiply fp16 and bf16; family fma has fp32"},
+    {0, FAMILY(MMA), DTYPE, 0, bf16_has_tensor_cores,
+     "tensor cores have it from sm_80 on; family fma has it here"},
+    {0, FAMILY(MMA), ALIGN, 0, is_16b,
+     "rows are copied 16 bytes at a time; family fma loads elements"},
+    {OP(ATTN_FWD), FAMILY(MMA), FEATURE, 0, mma_has_features, "not generated yet"},
+    {0, FAMILY(MMA), DTYPE, 0, out_like_q, "not generated yet; O of Q's dtype is"},
+    {0, FAMILY(MMA), DIM_QK, 0, qk_is_short, UP_TO(MAX_DIM)},
+    {0, FAMILY(MMA), DIM_V, 0, v_is_short, UP_TO(MAX_DIM)},
+    {0, FAMILY(MMA), GROUP, 0, no_group, "not generated yet; group 1 is"},
 };
 enum { RULES = sizeof rules / sizeof *rules };
 
