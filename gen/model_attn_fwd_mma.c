@@ -4,27 +4,27 @@
 
 #include <stdio.h>
 
-/* Whether several chunks of a row are a thread's to copy: their number is no power of two. */
-static int uneven(int chunks) {
-  return (chunks & (chunks - 1)) != 0;
+/* What features keep beside the rest: of each row a pointer or a slope and its diagonal; of a tile
+ * its biases and bits; of the tiles to come where they begin and what the bits leave of them. */
+static int registers_of_features(const attune_variant *v, const attune_tile *t) {
+  int rows = 2 * attune__mma_bands(t), keys = t->block_n / attune__mma_split(t), need = 0;
+  uint32_t f = v->features;
+  if (f & ATTUNE_FEATURE_BIAS) need += rows * (2 + keys / 8);
+  if (f & ATTUNE_FEATURE_ALIBI) need += rows * 2;
+  if (f & ATTUNE_FEATURE_BITMASK) need += rows * ((keys + 31) / 32) + 2 * t->stages + 8;
+  if (f & ATTUNE_FEATURE_SOFTCAP) need += 4;
+  if (f & ATTUNE_FEATURE_VARLEN) need += 8;
+  return need;
 }
 
 /* What NVRTC 13.0 needs to spill nowhere, found by compiling: O, the scores of a tile, m, l and the
- * operands of each band, addresses of the chunks of a row of Q and K, or K and V. With one stage,
- * or copies that go through registers, it moves more of them out of the loop; beside one band it
- * leaves them there when there are no more registers. */
+ * operands of each band, addresses; more for tiles of 128 keys, and where chunks pass through
+ * registers on their way to shared memory. */
 static int registers_without_q(const attune_variant *v, const attune_tile *t) {
-  int bands = attune__mma_bands(t), o = bands * attune__mma_padded(v->head_dim_v) / 2;
-  int qk = attune__mma_padded(v->head_dim_qk) / 8, other = attune__mma_padded(v->head_dim_v) / 8;
-  int chunks = qk + (qk > other ? qk : other);
-  int need = o + bands * t->block_n / 2 + 8 * bands + 32 + (chunks > 16 ? chunks : 16);
-  need += t->block_n == 128 ? 20 : t->block_n == 64 && bands > 1 ? 16 : 0;
-  int odd = uneven(qk) || uneven(other);
-  int moved = t->stages == 1 ? 6 * bands + (odd ? 32 : 12) : odd && bands > 1 ? 24 : 0;
-  if (attune__arch_cc(v->arch) < 80) moved += 8;
-  if (bands > 1 || need > MMA_MAX_REGISTERS - 15 || need + moved < MMA_MAX_REGISTERS)
-    return need + moved;
-  return MMA_MAX_REGISTERS;
+  int split = attune__mma_split(t), bands = attune__mma_bands(t);
+  int o = bands * attune__mma_padded_v(v->head_dim_v, t) / split / 2;
+  int more = (t->block_n == 128 ? 6 : 0) + (attune__arch_cc(v->arch) < 80 ? 16 : 0);
+  return o + bands * t->block_n / split / 2 + 8 * bands + 46 + more + registers_of_features(v, t);
 }
 
 static int registers_of_q(const attune_variant *v, const attune_tile *t) {
@@ -52,9 +52,15 @@ static int legal(const attune_variant *v, const attune_tile *t, char *reason, si
 }
 
 static void ledger(const attune_variant *v, const attune_tile *t, attune_ledger *out) {
-  attune__mma_add_tile(out, "q", t->block_m, v->head_dim_qk, "Q; chunks swizzled");
-  attune__mma_add_tile(out, "k", t->stages * t->block_n, v->head_dim_qk, "K, a tile a stage");
-  attune__mma_add_tile(out, "v", t->stages * t->block_n, v->head_dim_v, "V, a tile a stage");
+  int split = attune__mma_split(t), qk = attune__mma_padded(v->head_dim_qk);
+  int columns_v = attune__mma_padded_v(v->head_dim_v, t), keys = t->stages * t->block_n;
+  attune__mma_add_tile(out, "q", t->block_m, qk, "Q; chunks swizzled");
+  attune__mma_add_tile(out, "k", keys, qk, "K, a tile a stage");
+  attune__mma_add_tile(out, "v", keys, columns_v, "V, a tile a stage");
+  if (split == 1) return;
+  attune__mma_add_tile(out, "p", t->block_m, t->block_n, "P, for the warps of its rows");
+  attune__ledger_add(out, "row", "float", 4, (uint32_t)split, t->block_m, 16,
+                     "maximum or sum of a row, by warp");
 }
 
 static void constants(attune_kernel *kernel) {
@@ -63,6 +69,7 @@ static void constants(attune_kernel *kernel) {
   char note[80];
   attune__add_constant(kernel, "kHeadDimQK", v->head_dim_qk, "elements of a row of Q and K");
   attune__add_constant(kernel, "kHeadDimV", v->head_dim_v, "elements of a row of V and O");
+  attune__add_constant(kernel, "kSplit", attune__mma_split(t), "warps that own the same rows");
   attune__add_constant(kernel, "kQInRegisters", keeps_q(v, t), "1: Q is read from the tile once");
   snprintf(note, sizeof note, "blocks that registers allow: about %d a thread", registers(v, t));
   attune__add_constant(kernel, "kBlocksPerSM",
@@ -92,9 +99,9 @@ static void cost(const attune_variant *v, const attune_tile *t, const attune_boa
                       .registers = registers(v, t),
                       .smem_bytes = smem.bytes,
                       .kv_bytes = attune__kv_bytes(v, s)};
-  attune__mma_add_load(&work, t->block_m, v->head_dim_qk, work.blocks);
-  attune__mma_add_load(&work, t->block_n, v->head_dim_qk, work.steps);
-  attune__mma_add_load(&work, t->block_n, v->head_dim_v, work.steps);
+  attune__mma_add_load(&work, t->block_m, attune__mma_padded(v->head_dim_qk), work.blocks);
+  attune__mma_add_load(&work, t->block_n, attune__mma_padded(v->head_dim_qk), work.steps);
+  attune__mma_add_load(&work, t->block_n, attune__mma_padded_v(v->head_dim_v, t), work.steps);
   attune__mma_add_scores(&work, v, t, keeps_q(v, t), work.steps);
   attune__mma_add_softmax(&work, v, t, work.steps);
   attune__mma_add_output(&work, v, t, work.steps);

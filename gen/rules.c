@@ -17,7 +17,7 @@
 #define TEXT(number)    TEXT_OF(number)
 #define DIM_STEP        8
 #define MAX_DIM         256 /* of tiles that hold whole rows */
-#define MAX_DIM_QK      576 /* of family fma, which takes rows in turns */
+#define MAX_DIM_QK      576 /* where tiles take rows in turns, or warps share them */
 #define MAX_DIM_V       512
 
 static int has_board(const attune_variant *v) {
@@ -58,6 +58,11 @@ static int qk_is_short(const attune_variant *v) {
 }
 static int v_is_short(const attune_variant *v) {
   return v->head_dim_v <= MAX_DIM;
+}
+/* On sm_75 warps that share O's columns need tiles of 32 keys, which are too large there; alone, a
+ * warp has registers for so many columns. */
+static int v_fits_beside_k(const attune_variant *v) {
+  return attune__arch_cc(v->arch) >= 80 || v->head_dim_v <= 384;
 }
 static int no_mask(const attune_variant *v) {
   return v->mask == ATTUNE_MASK_NONE;
@@ -167,10 +172,8 @@ static const rule rules[] = {
     {0, FAMILY(MMA), ALIGN, 0, is_16b,
      "rows are copied 16 bytes at a time; family fma loads elements"},
     {OP(ATTN_FWD), FAMILY(MMA), FEATURE, 0, mma_has_features, "not generated yet"},
-    {0, FAMILY(MMA), DTYPE, 0, out_like_q, "not generated yet; O of Q's dtype is"},
-    {0, FAMILY(MMA), DIM_QK, 0, qk_is_short, UP_TO(MAX_DIM)},
-    {0, FAMILY(MMA), DIM_V, 0, v_is_short, UP_TO(MAX_DIM)},
-    {0, FAMILY(MMA), GROUP, 0, no_group, "not generated yet; group 1 is"},
+    {OP(ATTN_FWD), FAMILY(MMA), DIM_V, 0, v_fits_beside_k,
+     "on sm_75 no tile of K and V fits 64 KB and a warp's registers; family fma has it"},
 };
 enum { RULES = sizeof rules / sizeof *rules };
 

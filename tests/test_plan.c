@@ -45,8 +45,12 @@ static int random_below(int limit) {
 /* Bytes that the kernels' contract gives a tile of attn_fwd. */
 static uint32_t expected_bytes(const attune_variant *v, const attune_tile *t) {
   if (t->family == ATTUNE_FAMILY_MMA) {
-    int qk = (v->head_dim_qk + 15) / 16 * 16, dv = (v->head_dim_v + 15) / 16 * 16;
-    return (uint32_t)(2 * (t->block_m * qk + t->stages * t->block_n * (qk + dv)));
+    int rows = 16 * t->warps, split = rows > t->block_m ? rows / t->block_m : 1, step = 16 * split;
+    int qk = (v->head_dim_qk + 15) / 16 * 16, dv = (v->head_dim_v + step - 1) / step * step;
+    int tiles = t->block_m * qk + t->stages * t->block_n * (qk + dv);
+    if (split == 1) return (uint32_t)(2 * tiles);
+    int passed = 2 * t->block_m * t->block_n + 4 * split * t->block_m; /* P, and a float a row */
+    return (uint32_t)(2 * tiles + passed + 127) / 128 * 128;
   }
   int qk = v->head_dim_qk, dv = v->head_dim_v;
   int vec = dv <= 16 ? 1 : (dv + 63) / 64 * 64 == (dv + 31) / 32 * 32 ? 4 : 2;
@@ -474,8 +478,11 @@ START_TEST(tiles_of_family_mma_have_rules) {
   ck_assert_int_eq(attune__kernel_make(&v, &t, NULL, &kernel), ATTUNE_OK);
   other.block_m = 256;
   check_tile_refused(v, other,
-                     "tile: block_m 256: 4 warps have 16 or 32 rows each, so it is 64 or "
-                     "128");
+                     "tile: block_m 256: 4 warps have 16 or 32 rows each, or 2 or 4 of them 16 "
+                     "together: a power of two from 16 to 128");
+  other = t, other.block_m = 16, other.block_n = 32;
+  check_tile_refused(v, other,
+                     "tile: block_n 32: 4 warps share rows and have 16 keys each or more");
   other = t, other.block_n = 48;
   check_tile_refused(v, other, "tile: block_n 48: family mma has 16, 32, 64 or 128");
   other = t, other.warps = 3;

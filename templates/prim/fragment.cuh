@@ -19,22 +19,23 @@ __device__ __forceinline__ void load_transposed(u32 (&x)[4], u32 at) {
                : "memory");
 }
 
-// A: rows row .. row + 15, columns 16 step .. 16 step + 15 of a tile.
+// Where a lane's addresses for load_matrices begin; chunks_behind gives those of the columns behind,
+// and 16 rows on they are 16 rows' bytes on.
+//   A: rows row .. row + 15, columns 0 .. 15 of a tile
 template <int kPitch>
-__device__ __forceinline__ void load_a(u32 (&a)[4], u32 tile, unsigned row, unsigned step) {
-  load_matrices(a, chunk_address<kPitch>(tile, row + lane() % 16, 2 * step + lane() / 16));
+__device__ __forceinline__ u32 address_of_a(u32 tile, unsigned row) {
+  return chunk_address<kPitch>(tile, row + lane() % 16, lane() / 16);
 }
-// Two B whose columns are rows row .. row + 15 of a tile, over its columns 16 step on.
+//   two B whose columns are rows row .. row + 15 of a tile, over its columns 0 .. 15
 template <int kPitch>
-__device__ __forceinline__ void load_b_of_rows(u32 (&b)[4], u32 tile, unsigned row, unsigned step) {
-  load_matrices(b, chunk_address<kPitch>(tile, row + lane() / 16 * 8 + lane() % 8,
-                                         2 * step + lane() / 8 % 2));
+__device__ __forceinline__ u32 address_of_rows(u32 tile, unsigned row) {
+  return chunk_address<kPitch>(tile, row + lane() / 16 * 8 + lane() % 8, lane() / 8 % 2);
 }
-// Two B whose columns are columns 16 pair .. 16 pair + 15 of a tile, over its rows row on.
+//   two B whose columns are columns 16 pair .. 16 pair + 15 of a tile, over its rows 0 .. 15; for
+//   load_transposed
 template <int kPitch>
-__device__ __forceinline__ void load_b_of_columns(u32 (&b)[4], u32 tile, unsigned row,
-                                                  unsigned pair) {
-  load_transposed(b, chunk_address<kPitch>(tile, row + lane() % 16, 2 * pair + lane() / 16));
+__device__ __forceinline__ u32 address_of_columns(u32 tile, unsigned pair) {
+  return chunk_address<kPitch>(tile, lane() % 16, 2 * pair + lane() / 16);
 }
 
 //@ local type = dtype.kv == "bf16" and "bf16" or "f16"

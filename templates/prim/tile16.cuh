@@ -2,15 +2,24 @@
 // chunks; columns beyond those in use are zeros. Chunk c of row r lies in place c ^ swizzle(r), so
 // that one chunk of each of 8 neighbouring rows, which ldmatrix reads at once, hits all banks.
 template <int kPitch>
+constexpr unsigned kSpan = kPitch / kChunk % 8 == 0 ? 8 : kPitch / kChunk % 4 == 0 ? 4 : 2;
+
+template <int kPitch>
 __device__ __forceinline__ unsigned swizzle(unsigned row) {
-  constexpr unsigned kChunks = kPitch / kChunk;
-  constexpr unsigned kSpan = kChunks % 8 == 0 ? 8 : kChunks % 4 == 0 ? 4 : 2;
-  return row / (8 / kSpan) % kSpan;
+  return row / (8 / kSpan<kPitch>) % kSpan<kPitch>;
 }
 
 template <int kPitch>
 __device__ __forceinline__ u32 chunk_address(u32 tile, unsigned row, unsigned chunk) {
   return tile + row * (kPitch * (u32)sizeof(elem_t)) + ((chunk ^ swizzle<kPitch>(row)) * 16);
+}
+
+// From the address of a chunk, one of the first of its row, that of the chunk so many behind it whose
+// number has no bit in common with its own. Tiles begin at multiples of 128 bytes, so that the bits
+// that the swizzle changes are the address's own.
+template <int kPitch>
+__device__ __forceinline__ u32 chunks_behind(u32 at, unsigned chunks) {
+  return (at ^ (chunks % kSpan<kPitch> * 16)) + chunks / kSpan<kPitch> * (kSpan<kPitch> * 16);
 }
 
 // How threads share the copy of a tile. As many lanes as the largest power of two that divides a
@@ -22,23 +31,40 @@ struct Sharing {
   static constexpr unsigned kRowsAtOnce = kThreads / kLanes;
 };
 
-// Starts the copy of `rows` rows of kColumns elements; the tile's other rows and columns become
-// zeros: nothing beyond is read, and products with the tile stay finite.
+// Starts the copy of rows first .. rows - 1 of kColumns elements; the tile's other rows and columns
+// become zeros: nothing beyond is read, and products with the tile stay finite.
 template <int kRows, int kColumns, int kPitch>
-__device__ __forceinline__ void load_tile(u32 tile, const elem_t *from, i64 stride, int rows) {
+__device__ __forceinline__ void load_tile(u32 tile, const elem_t *from, i64 stride, int rows,
+                                          int first = 0) {
   using By = Sharing<kPitch>;
-  unsigned row = again(threadIdx.x / By::kLanes);
-  const elem_t *row_from = from + row * stride;
+  const unsigned thread = again(threadIdx.x), lane = thread % By::kLanes;
+  unsigned row = thread / By::kLanes;
+  from += row * stride + lane * kChunk;
 #pragma unroll
-  for (int first = 0; first < kRows; first += By::kRowsAtOnce) {
+  for (int above = 0; above < kRows; above += By::kRowsAtOnce) {
     if (kRows % By::kRowsAtOnce != 0 && row >= kRows) break;
+#pragma unroll
+    for (unsigned step = 0; step < By::kChunks; step += By::kLanes) {
+      const bool inside = row - first < (unsigned)(rows - first) &&
+                          (kColumns == kPitch || lane + step < kColumns / kChunk);
+      copy_chunk(chunk_address<kPitch>(tile, row, lane + step), from + step * kChunk, inside);
+    }
+    row += By::kRowsAtOnce, from += By::kRowsAtOnce * stride;
+  }
+}
+
+// The same of rows from row0 on that lie as `from` says, once.
+template <int kRows, int kColumns, int kPitch, typename From>
+__device__ __forceinline__ void load_rows(u32 tile, const From &from, int row0, int rows) {
+  using By = Sharing<kPitch>;
+  for (unsigned row = threadIdx.x / By::kLanes; row < kRows; row += By::kRowsAtOnce) {
+    const elem_t *row_from = from.at(row0 + row);
 #pragma unroll
     for (unsigned step = 0; step < By::kChunks; step += By::kLanes) {
       const unsigned chunk = step + threadIdx.x % By::kLanes;
       const bool inside = (int)row < rows && (kColumns == kPitch || chunk < kColumns / kChunk);
       copy_chunk(chunk_address<kPitch>(tile, row, chunk), row_from + chunk * kChunk, inside);
     }
-    row += By::kRowsAtOnce, row_from += By::kRowsAtOnce * stride;
   }
 }
 

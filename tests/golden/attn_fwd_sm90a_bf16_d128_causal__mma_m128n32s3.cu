@@ -32,8 +32,9 @@ constexpr int kWarps = 4;           // warps per block
 constexpr int kShareKV = 0;         // 1: K and V take turns in one buffer
 constexpr int kHeadDimQK = 128;     // elements of a row of Q and K
 constexpr int kHeadDimV = 128;      // elements of a row of V and O
+constexpr int kSplit = 1;           // warps that own the same rows
 constexpr int kQInRegisters = 0;    // 1: Q is read from the tile once
-constexpr int kBlocksPerSM = 2;     // blocks that registers allow: about 240 a thread
+constexpr int kBlocksPerSM = 2;     // blocks that registers allow: about 222 a thread
 constexpr int kGroup = 1;           // query heads packed as rows of one tile
 constexpr int kThreads = 128;       // threads per block
 constexpr int kSmemBytes = 81920;   // shared memory per block
@@ -169,9 +170,9 @@ static_assert(sizeof(Params) == 376, "struct Params and its C twin differ");
 
 // Shared memory, as in the ledger above.
 struct Smem {
-  alignas(16) elem_t q[128][128];   // Q; chunks swizzled
-  alignas(16) elem_t k[96][128];    // K, a tile a stage
-  alignas(16) elem_t v[96][128];    // V, a tile a stage
+  alignas(128) elem_t q[128][128];  // Q; chunks swizzled
+  alignas(128) elem_t k[96][128];   // K, a tile a stage
+  alignas(128) elem_t v[96][128];   // V, a tile a stage
 };
 static_assert(sizeof(Smem) == kSmemBytes, "struct Smem and the ledger differ");
 
@@ -249,24 +250,69 @@ __device__ __forceinline__ float lanes_sum(float x) {
   return x;
 }
 
-// Where a block works: a tile of query rows of one head of one sequence. Tiles come fastest, so that
-// blocks that run together share K and V in L2; under a mask with an upper bound the longest rows
-// start first, so that the last blocks are short.
-struct BlockPlace {
-  int tile, head, sequence;
+// Where a block works: rows of Q of the query heads that share its tile, in one sequence. Row r is
+// query r / kGroup of head head_q + r % kGroup; rows [row0, row1) are the tile's, none when row0 is
+// not below row1. Tiles come fastest, so that blocks that run together share K and V in L2; under a
+// mask with an upper bound the longest rows start first, so that the last blocks are short.
+struct Place {
+  int sequence, head_q, head_kv;
+  int row0, row1;
+  int len_q, len_k;  // in use
 };
-
-__device__ __forceinline__ BlockPlace block_place(unsigned index, unsigned tiles, unsigned heads) {
-  const int tile = index % tiles;
-  const unsigned row = index / tiles;
-  return {kMaskHasUpper ? (int)tiles - 1 - tile : tile, (int)(row % heads), (int)(row / heads)};
-}
 
 __device__ __forceinline__ int ceil_div(int n, int d) { return (n - 1) / d + 1; }
 
-// Keys of a sequence that are in use.
-__device__ __forceinline__ int keys_in_use(const int *seqused_k, int sequence, int len_k) {
-  return seqused_k ? min(max(seqused_k[sequence], 0), len_k) : len_k;
+__device__ __forceinline__ int clamp(int n, int low, int high) { return min(max(n, low), high); }
+
+// Of a sequence's `length` rows those in use.
+__device__ __forceinline__ int in_use(const int *seqused, int sequence, int length) {
+  return clamp(seqused ? seqused[sequence] : kUnbounded, 0, length);
+}
+
+__device__ __forceinline__ Place place_of(const Params &params, unsigned index, int batch,
+                                          int heads_q, int heads_kv, int len_q, int len_k,
+                                          int total_q, int total_k) {
+  Place place;
+  const unsigned tiles = ceil_div(len_q * kGroup, kBlockM), all_heads = heads_q / kGroup;
+  const unsigned rest = index / tiles;
+  const int heads = rest % all_heads;
+  int tile = index % tiles;
+  place.sequence = rest / all_heads;
+  place.head_q = heads * kGroup;
+  place.head_kv = place.head_q / (heads_q / heads_kv);
+  place.len_q = in_use(params.seqused_q, place.sequence, len_q);
+  place.len_k = in_use(params.seqused_k, place.sequence, len_k);
+  const int last = ceil_div(place.len_q * kGroup, kBlockM) - 1;
+  if (kMaskHasUpper && tile <= last) tile = last - tile;
+  place.row0 = tile * kBlockM;
+  place.row1 = min(place.row0 + kBlockM, place.len_q * kGroup);
+  return place;
+}
+
+// Rows of a tensor of queries, by their number in the place.
+template <typename Element>
+struct QueryRows {
+  Element *first;
+  i64 stride_seq, stride_head;
+  __device__ __forceinline__ Element *at(int row) const {
+    return first + row / kGroup * stride_seq + row % kGroup * stride_head;
+  }
+};
+
+template <typename Element>
+__device__ __forceinline__ QueryRows<Element> query_rows(const Place &place, Element *tensor,
+                                                         i64 stride_batch, i64 stride_seq,
+                                                         i64 stride_head) {
+  tensor += place.sequence * stride_batch;
+  return {tensor + place.head_q * stride_head, stride_seq, stride_head};
+}
+
+// The first key of the place in K or V.
+__device__ __forceinline__ const kv_t *first_key(const Place &place, const kv_t *tensor,
+                                                 i64 stride_batch, i64 stride_seq,
+                                                 i64 stride_head) {
+  tensor += place.sequence * stride_batch;
+  return tensor + place.head_kv * stride_head;
 }
 
 // Copies of 16 bytes from device to shared memory.
@@ -302,15 +348,24 @@ __device__ __forceinline__ void copies_wait() {
 // chunks; columns beyond those in use are zeros. Chunk c of row r lies in place c ^ swizzle(r), so
 // that one chunk of each of 8 neighbouring rows, which ldmatrix reads at once, hits all banks.
 template <int kPitch>
+constexpr unsigned kSpan = kPitch / kChunk % 8 == 0 ? 8 : kPitch / kChunk % 4 == 0 ? 4 : 2;
+
+template <int kPitch>
 __device__ __forceinline__ unsigned swizzle(unsigned row) {
-  constexpr unsigned kChunks = kPitch / kChunk;
-  constexpr unsigned kSpan = kChunks % 8 == 0 ? 8 : kChunks % 4 == 0 ? 4 : 2;
-  return row / (8 / kSpan) % kSpan;
+  return row / (8 / kSpan<kPitch>) % kSpan<kPitch>;
 }
 
 template <int kPitch>
 __device__ __forceinline__ u32 chunk_address(u32 tile, unsigned row, unsigned chunk) {
   return tile + row * (kPitch * (u32)sizeof(elem_t)) + ((chunk ^ swizzle<kPitch>(row)) * 16);
+}
+
+// From the address of a chunk, one of the first of its row, that of the chunk so many behind it whose
+// number has no bit in common with its own. Tiles begin at multiples of 128 bytes, so that the bits
+// that the swizzle changes are the address's own.
+template <int kPitch>
+__device__ __forceinline__ u32 chunks_behind(u32 at, unsigned chunks) {
+  return (at ^ (chunks % kSpan<kPitch> * 16)) + chunks / kSpan<kPitch> * (kSpan<kPitch> * 16);
 }
 
 // How threads share the copy of a tile. As many lanes as the largest power of two that divides a
@@ -322,23 +377,40 @@ struct Sharing {
   static constexpr unsigned kRowsAtOnce = kThreads / kLanes;
 };
 
-// Starts the copy of `rows` rows of kColumns elements; the tile's other rows and columns become
-// zeros: nothing beyond is read, and products with the tile stay finite.
+// Starts the copy of rows first .. rows - 1 of kColumns elements; the tile's other rows and columns
+// become zeros: nothing beyond is read, and products with the tile stay finite.
 template <int kRows, int kColumns, int kPitch>
-__device__ __forceinline__ void load_tile(u32 tile, const elem_t *from, i64 stride, int rows) {
+__device__ __forceinline__ void load_tile(u32 tile, const elem_t *from, i64 stride, int rows,
+                                          int first = 0) {
   using By = Sharing<kPitch>;
-  unsigned row = again(threadIdx.x / By::kLanes);
-  const elem_t *row_from = from + row * stride;
+  const unsigned thread = again(threadIdx.x), lane = thread % By::kLanes;
+  unsigned row = thread / By::kLanes;
+  from += row * stride + lane * kChunk;
 #pragma unroll
-  for (int first = 0; first < kRows; first += By::kRowsAtOnce) {
+  for (int above = 0; above < kRows; above += By::kRowsAtOnce) {
     if (kRows % By::kRowsAtOnce != 0 && row >= kRows) break;
+#pragma unroll
+    for (unsigned step = 0; step < By::kChunks; step += By::kLanes) {
+      const bool inside = row - first < (unsigned)(rows - first) &&
+                          (kColumns == kPitch || lane + step < kColumns / kChunk);
+      copy_chunk(chunk_address<kPitch>(tile, row, lane + step), from + step * kChunk, inside);
+    }
+    row += By::kRowsAtOnce, from += By::kRowsAtOnce * stride;
+  }
+}
+
+// The same of rows from row0 on that lie as `from` says, once.
+template <int kRows, int kColumns, int kPitch, typename From>
+__device__ __forceinline__ void load_rows(u32 tile, const From &from, int row0, int rows) {
+  using By = Sharing<kPitch>;
+  for (unsigned row = threadIdx.x / By::kLanes; row < kRows; row += By::kRowsAtOnce) {
+    const elem_t *row_from = from.at(row0 + row);
 #pragma unroll
     for (unsigned step = 0; step < By::kChunks; step += By::kLanes) {
       const unsigned chunk = step + threadIdx.x % By::kLanes;
       const bool inside = (int)row < rows && (kColumns == kPitch || chunk < kColumns / kChunk);
       copy_chunk(chunk_address<kPitch>(tile, row, chunk), row_from + chunk * kChunk, inside);
     }
-    row += By::kRowsAtOnce, row_from += By::kRowsAtOnce * stride;
   }
 }
 
@@ -376,22 +448,23 @@ __device__ __forceinline__ void load_transposed(u32 (&x)[4], u32 at) {
                : "memory");
 }
 
-// A: rows row .. row + 15, columns 16 step .. 16 step + 15 of a tile.
+// Where a lane's addresses for load_matrices begin; chunks_behind gives those of the columns behind,
+// and 16 rows on they are 16 rows' bytes on.
+//   A: rows row .. row + 15, columns 0 .. 15 of a tile
 template <int kPitch>
-__device__ __forceinline__ void load_a(u32 (&a)[4], u32 tile, unsigned row, unsigned step) {
-  load_matrices(a, chunk_address<kPitch>(tile, row + lane() % 16, 2 * step + lane() / 16));
+__device__ __forceinline__ u32 address_of_a(u32 tile, unsigned row) {
+  return chunk_address<kPitch>(tile, row + lane() % 16, lane() / 16);
 }
-// Two B whose columns are rows row .. row + 15 of a tile, over its columns 16 step on.
+//   two B whose columns are rows row .. row + 15 of a tile, over its columns 0 .. 15
 template <int kPitch>
-__device__ __forceinline__ void load_b_of_rows(u32 (&b)[4], u32 tile, unsigned row, unsigned step) {
-  load_matrices(b, chunk_address<kPitch>(tile, row + lane() / 16 * 8 + lane() % 8,
-                                         2 * step + lane() / 8 % 2));
+__device__ __forceinline__ u32 address_of_rows(u32 tile, unsigned row) {
+  return chunk_address<kPitch>(tile, row + lane() / 16 * 8 + lane() % 8, lane() / 8 % 2);
 }
-// Two B whose columns are columns 16 pair .. 16 pair + 15 of a tile, over its rows row on.
+//   two B whose columns are columns 16 pair .. 16 pair + 15 of a tile, over its rows 0 .. 15; for
+//   load_transposed
 template <int kPitch>
-__device__ __forceinline__ void load_b_of_columns(u32 (&b)[4], u32 tile, unsigned row,
-                                                  unsigned pair) {
-  load_transposed(b, chunk_address<kPitch>(tile, row + lane() % 16, 2 * pair + lane() / 16));
+__device__ __forceinline__ u32 address_of_columns(u32 tile, unsigned pair) {
+  return chunk_address<kPitch>(tile, lane() % 16, 2 * pair + lane() / 16);
 }
 
 // C += A B
@@ -402,24 +475,35 @@ __device__ __forceinline__ void add_product(float (&c)[4], const u32 (&a)[4], u3
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-constexpr int kRowsPerWarp = kBlockM / kWarps;
+constexpr int kRowsPerWarp = kBlockM * kSplit / kWarps, kKeysPerWarp = kBlockN / kSplit;
 constexpr int kBands = kRowsPerWarp / 16;                      // of 16 rows
 constexpr int kPitchQK = sizeof(Smem::q[0]) / sizeof(elem_t);  // elements of a row in shared memory
 constexpr int kPitchV = sizeof(Smem::v[0]) / sizeof(elem_t);
 constexpr int kBytesK = kBlockN * sizeof(Smem::k[0]), kBytesV = kBlockN * sizeof(Smem::v[0]);
-constexpr int kGroupsS = kBlockN / 8, kGroupsO = kPitchV / 8;  // of 8 columns
+template <int kPitch>
+constexpr u32 kBytesOf16 = 16 * kPitch * sizeof(elem_t);  // of 16 rows
+constexpr int kGroupsS = kKeysPerWarp / 8, kGroupsO = kPitchV / kSplit / 8;  // of 8 columns
 
 // What a lane knows of rows row() and row() + 8 of each band after some keys: sum and o are
-// relative to 2^max. It sums its own columns only; the four lanes of a row are added up at the end.
+// relative to 2^max. It sums its own columns only; all lanes of a row are added up at the end.
 struct Rows {
   float max[kBands][2], sum[kBands][2], o[kBands][kGroupsO][4];
 };
 
-// Of the block, the first row of a band that a lane has, and of 8 columns the first.
-__device__ __forceinline__ int row(int band) {
-  return threadIdx.x / 32 * kRowsPerWarp + band * 16 + lane() / 4;
-}
-__device__ __forceinline__ int column() { return lane() % 4 * 2; }
+// Of the block, the first row of a warp, the first of a band that a lane has, and which part of the
+// keys is the warp's; of a tile of keys, the lane's first column. Warps of the same rows have 16
+// columns of O in turns.
+__device__ __forceinline__ int warp_row() { return threadIdx.x / 32 / kSplit * kRowsPerWarp; }
+__device__ __forceinline__ int row(int band) { return warp_row() + band * 16 + lane() / 4; }
+__device__ __forceinline__ int part() { return threadIdx.x / 32 % kSplit; }
+__device__ __forceinline__ int column() { return part() * kKeysPerWarp + lane() % 4 * 2; }
+
+// The tiles of keys that a block visits: all of its range.
+struct KeyTiles {
+  int j0;
+  __device__ __forceinline__ int start(int ahead) const { return j0 + ahead * kBlockN; }
+  __device__ __forceinline__ void advance() { j0 += kBlockN; }
+};
 
 __device__ __forceinline__ void clear(Rows &rows) {
 #pragma unroll
@@ -432,68 +516,98 @@ __device__ __forceinline__ void clear(Rows &rows) {
   }
 }
 
-// Gives row `half` of a band the maximum of what was known and of `largest`.
-__device__ __forceinline__ void raise_max(Rows &rows, int band, int half, float largest) {
-  const float raised = fmaxf(rows.max[band][half], largest);
-  const float factor = exp2_approx(rows.max[band][half] - raised);
-  rows.max[band][half] = raised;
-  rows.sum[band][half] *= factor;
-#pragma unroll
-  for (int g = 0; g < kGroupsO; g++) {
-    rows.o[band][g][2 * half] *= factor;
-    rows.o[band][g][2 * half + 1] *= factor;
-  }
-}
+// A row's maximum may fall short of its scores by so many powers of two before O and sum are brought
+// to a larger one: P stays below 2^kSlack, and most tiles cost no products with O.
+constexpr float kSlack = 8;
 
-// P = 2^(unit S - max) in the place of S, and its sum. kMasked: some pairs of the tile are not
-// seen. They are replaced before any arithmetic, since K may hold NaN there, and replaced again
-// after the exponential, since -inf * 0 is NaN when the scale is 0.
-template <bool kMasked>
-__device__ __forceinline__ void online_softmax(float (&s)[kBands][kGroupsS][4], Rows &rows,
-                                               float unit, MaskBounds bounds, int i0, int j0,
-                                               int j_end) {
+// Raises the maxima of a warp's rows to at least `largest` - kSlack.
+__device__ __forceinline__ void raise_max(Rows &rows, const float (&largest)[kBands][2]) {
+  bool short_of = false;
+#pragma unroll
+  for (int b = 0; b < kBands; b++)
+#pragma unroll
+    for (int half = 0; half < 2; half++)
+      short_of |= largest[b][half] > rows.max[b][half] + kSlack;
+  if (!__any_sync(0xffffffff, short_of)) return;
 #pragma unroll
   for (int b = 0; b < kBands; b++)
 #pragma unroll
     for (int half = 0; half < 2; half++) {
-      float largest = negative_infinity();
+      const float raised = fmaxf(rows.max[b][half], largest[b][half]);
+      const float factor = exp2_approx(rows.max[b][half] - raised);
+      rows.max[b][half] = raised;
+      rows.sum[b][half] *= factor;
 #pragma unroll
-      for (int c = 0; c < kGroupsS * 2; c++) {
-        float &x = s[b][c / 2][2 * half + c % 2];
-        const int i = i0 + row(b) + 8 * half, j = j0 + c / 2 * 8 + column() + c % 2;
-        if (kMasked && !(j < j_end && keep(bounds, i, j))) x = negative_infinity();
-        largest = fmaxf(largest, x);
-      }
-      raise_max(rows, b, half, lanes_max<4>(largest) * unit);
-#pragma unroll
-      for (int c = 0; c < kGroupsS * 2; c++) {
-        float &x = s[b][c / 2][2 * half + c % 2];
-        const bool seen = !kMasked || x != negative_infinity();
-        x = seen ? exp2_approx(fmaf(x, unit, -rows.max[b][half])) : 0;
-        rows.sum[b][half] += x;
+      for (int g = 0; g < kGroupsO; g++) {
+        rows.o[b][g][2 * half] *= factor;
+        rows.o[b][g][2 * half + 1] *= factor;
       }
     }
 }
 
-// S += Q K^T of a warp's rows and a tile of K. Order knob kQInRegisters: Q's fragments are kept, or
-// read again for each tile, which leaves registers for larger tiles.
+// The scores of pairs that are not kept become -inf, whatever K holds there.
+__device__ __forceinline__ void mask_scores(float (&s)[kBands][kGroupsS][4], MaskBounds bounds,
+                                            int row0, int j0, int j_end) {
+#pragma unroll
+  for (int b = 0; b < kBands; b++)
+#pragma unroll
+    for (int half = 0; half < 2; half++)
+#pragma unroll
+      for (int c = 0; c < kGroupsS * 2; c++) {
+        const int i = (row0 + row(b) + 8 * half) / kGroup, j = j0 + c / 2 * 8 + column() + c % 2;
+        if (!(j < j_end && keep(bounds, i, j)))
+          s[b][c / 2][2 * half + c % 2] = negative_infinity();
+      }
+}
+
+// P = 2^(unit S - max) in the place of S, and its sum.
+__device__ __forceinline__ void online_softmax(float (&s)[kBands][kGroupsS][4], Rows &rows,
+                                               float unit) {
+  float largest[kBands][2];
+#pragma unroll
+  for (int b = 0; b < kBands; b++)
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+      largest[b][half] = negative_infinity();
+#pragma unroll
+      for (int c = 0; c < kGroupsS * 2; c++)
+        largest[b][half] = fmaxf(largest[b][half], s[b][c / 2][2 * half + c % 2]);
+      largest[b][half] = lanes_max<4>(largest[b][half]) * unit;
+    }
+  raise_max(rows, largest);
+#pragma unroll
+  for (int b = 0; b < kBands; b++)
+#pragma unroll
+    for (int half = 0; half < 2; half++)
+#pragma unroll
+      for (int c = 0; c < kGroupsS * 2; c++) {
+        float &x = s[b][c / 2][2 * half + c % 2];
+        x = exp2_approx(fmaf(x, unit, -rows.max[b][half]));
+        rows.sum[b][half] += x;
+      }
+}
+
+// S += Q K^T of a warp's rows and its keys of a tile. Order knob kQInRegisters: Q's fragments are
+// kept, or read again for each tile, which leaves registers for larger tiles.
 __device__ __forceinline__ void multiply_qk(float (&s)[kBands][kGroupsS][4],
                                             const u32 (&kept)[kBands][kPitchQK / 16][4], u32 tile_q,
                                             u32 tile_k) {
+  const u32 q_at = address_of_a<kPitchQK>(tile_q, warp_row());
+  const u32 k_at = address_of_rows<kPitchQK>(tile_k, part() * kKeysPerWarp);
 #pragma unroll
   for (int step = 0; step < kPitchQK / 16; step++) {
     u32 q[kBands][4];
 #pragma unroll
     for (int b = 0; b < kBands; b++) {
       if (!kQInRegisters)
-        load_a<kPitchQK>(q[b], tile_q, threadIdx.x / 32 * kRowsPerWarp + b * 16, step);
+        load_matrices(q[b], chunks_behind<kPitchQK>(q_at, 2 * step) + b * kBytesOf16<kPitchQK>);
 #pragma unroll
       for (int w = 0; w < 4 && kQInRegisters; w++) q[b][w] = kept[b][step][w];
     }
 #pragma unroll
     for (int pair = 0; pair < kGroupsS / 2; pair++) {
       u32 k[4];
-      load_b_of_rows<kPitchQK>(k, tile_k, pair * 16, step);
+      load_matrices(k, chunks_behind<kPitchQK>(k_at, 2 * step) + pair * kBytesOf16<kPitchQK>);
 #pragma unroll
       for (int b = 0; b < kBands; b++) {
         add_product(s[b][2 * pair], q[b], k[0], k[1]);
@@ -503,21 +617,22 @@ __device__ __forceinline__ void multiply_qk(float (&s)[kBands][kGroupsS][4],
   }
 }
 
-// O += P V
-__device__ __forceinline__ void add_pv(Rows &rows, const u32 (&p)[kBands][kBlockN / 16][4],
-                                       u32 tile_v) {
+// O += P V, of a warp's columns of V.
+__device__ __forceinline__ void add_pv(Rows &rows, const u32 (&p)[kBands][kBlockN / 16][4], u32 tile_v) {
+  const u32 v_at = address_of_columns<kPitchV>(tile_v, part());
 #pragma unroll
-  for (int step = 0; step < kBlockN / 16; step++)
+  for (int step = 0; step < kBlockN / 16; step++) {
 #pragma unroll
     for (int pair = 0; pair < kGroupsO / 2; pair++) {
       u32 v[4];
-      load_b_of_columns<kPitchV>(v, tile_v, step * 16, pair);
+      load_transposed(v, chunks_behind<kPitchV>(v_at, 2 * kSplit * pair) + step * kBytesOf16<kPitchV>);
 #pragma unroll
       for (int b = 0; b < kBands; b++) {
         add_product(rows.o[b][2 * pair], p[b][step], v[0], v[1]);
         add_product(rows.o[b][2 * pair + 1], p[b][step], v[2], v[3]);
       }
     }
+  }
 }
 
 // Stores a lane's part of one row, times `factor`. Neighbouring lanes swap words, so that each has
@@ -535,14 +650,14 @@ __device__ __forceinline__ void store_row(out_t *to, const Rows &rows, int band,
     }
     const u32 got = __shfl_xor_sync(0xffffffff, odd ? word[0] : word[1], 1);
     const uint2 four = odd ? make_uint2(got, word[1]) : make_uint2(word[0], got);
-    const int at = (g + odd) * 8 + lane() % 4 / 2 * 4;
+    const int at = (g / 2 * kSplit + part()) * 16 + odd * 8 + lane() % 4 / 2 * 4;
     if (inside && at < kHeadDimV) *reinterpret_cast<uint2 *>(to + at) = four;
   }
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSM)
     attn_fwd_sm90a_bf16_d128_causal__mma_m128n32s3(const __grid_constant__ Params params) {
-  extern __shared__ __align__(16) unsigned char smem_bytes[];
+  extern __shared__ __align__(128) unsigned char smem_bytes[];
   Smem &smem = *reinterpret_cast<Smem *>(smem_bytes);
   const int batch = params.batch;
   const int heads_q = params.heads_q;
@@ -558,18 +673,20 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSM)
   const int bottom_right = params.bottom_right;
 
   // Which rows, and which keys they see
-  const BlockPlace place = block_place(blockIdx.x, ceil_div(len_q, kBlockM), heads_q);
-  const int i0 = place.tile * kBlockM, i1 = min(i0 + kBlockM, len_q);
-  const int keys = keys_in_use(params.seqused_k, place.sequence, len_k);
-  const MaskBounds bounds = mask_bounds(window_left, window_right, bottom_right, len_q, keys);
+  const Place place = place_of(params, blockIdx.x, batch, heads_q, heads_kv, len_q, len_k, total_q,
+                               total_k);
+  if (place.row0 >= place.row1) return;
+  const int i0 = place.row0 / kGroup, i1 = (place.row1 - 1) / kGroup + 1;  // queries
+  const MaskBounds bounds =
+      mask_bounds(window_left, window_right, bottom_right, place.len_q, place.len_k);
   int j_begin, j_end;
-  key_range(bounds, i0, i1, keys, j_begin, j_end);
-
-  const int head_kv = place.head / (heads_q / heads_kv);
-  const q_t *q = params.q + place.sequence * params.q_stride_batch +
-                 place.head * params.q_stride_head + i0 * params.q_stride_seq;
-  const kv_t *k = params.k + place.sequence * params.k_stride_batch + head_kv * params.k_stride_head;
-  const kv_t *v = params.v + place.sequence * params.v_stride_batch + head_kv * params.v_stride_head;
+  key_range(bounds, i0, i1, place.len_k, j_begin, j_end);
+  const QueryRows<const q_t> q = query_rows(place, params.q, params.q_stride_batch,
+                                            params.q_stride_seq, params.q_stride_head);
+  const kv_t *k = first_key(place, params.k, params.k_stride_batch, params.k_stride_seq,
+                            params.k_stride_head);
+  const kv_t *v = first_key(place, params.v, params.v_stride_batch, params.v_stride_seq,
+                            params.v_stride_head);
   const u32 tile_q = shared_address(smem.q), tile_k = shared_address(smem.k);
   const u32 tile_v = shared_address(smem.v);
   const auto load_k = [&](int j, int slot) {
@@ -584,79 +701,99 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSM)
                                              params.v_stride_seq, j_end - j);
     copies_commit();
   };
+  KeyTiles tiles;
+  tiles.j0 = j_begin;
 
   // Tiles come in the order K V K V ...; kStages of K are under way, and one less of V.
-  load_tile<kBlockM, kHeadDimQK, kPitchQK>(tile_q, q, params.q_stride_seq, i1 - i0);
+  load_rows<kBlockM, kHeadDimQK, kPitchQK>(tile_q, q, place.row0, place.row1 - place.row0);
   copies_commit();
 #pragma unroll
   for (int slot = 0; slot < kStages; slot++) {
-    load_k(j_begin + slot * kBlockN, slot);
-    if (slot + 1 < kStages) load_v(j_begin + slot * kBlockN, slot);
+    load_k(tiles.start(slot), slot);
+    if (slot + 1 < kStages) load_v(tiles.start(slot), slot);
   }
 
   // The sign of the scale goes into Q, so that the largest score of a row is always the one that
-  // counts most; its size, in units of log2, into the exponent.
+  // counts most; its size, in units of log2, into the exponent. It is not 0 even for a scale of 0,
+  // since -inf * 0 is NaN: the smallest float changes no score.
   copies_wait<2 * kStages - 1>();
   if (scale < 0) negate_tile<kBlockM>(smem.q);
-  const float unit = fabsf(scale) * kLog2e;
+  const float unit = fmaxf(fabsf(scale) * kLog2e, 1.4e-45f);
   __syncthreads();
-  const int i_warp = i0 + threadIdx.x / 32 * kRowsPerWarp;
   u32 kept_q[kBands][kPitchQK / 16][4];
+  const u32 q_at = address_of_a<kPitchQK>(tile_q, warp_row());
 #pragma unroll
   for (int b = 0; b < kBands; b++)
 #pragma unroll
     for (int step = 0; step < kPitchQK / 16 && kQInRegisters; step++)
-      load_a<kPitchQK>(kept_q[b][step], tile_q, i_warp - i0 + b * 16, step);
+      load_matrices(kept_q[b][step], chunks_behind<kPitchQK>(q_at, 2 * step) +
+                                         b * kBytesOf16<kPitchQK>);
+
+  // Queries of a warp; none when all of its rows are beyond the last
+  const int warp_i0 = (place.row0 + warp_row()) / kGroup;
+  const int warp_i1 = (min(place.row0 + warp_row() + kRowsPerWarp, place.row1) - 1) / kGroup + 1;
 
   Rows rows;
   clear(rows);
-  for (int j0 = j_begin, slot = 0; j0 < j_end; j0 += kBlockN) {
+  for (int slot = 0; tiles.start(0) < j_end;) {
     // K is there for all, and all are done with the last V
     copies_wait<2 * kStages - 2>();
     __syncthreads();
-    load_v(j0 + (kStages - 1) * kBlockN, slot ? slot - 1 : kStages - 1);
-
-    // S = Q K^T
-    float s[kBands][kGroupsS][4] = {};
-    multiply_qk(s, kept_q, again(tile_q), again(tile_k + slot * kBytesK));
-
-    // P = exp(scale S - max), rounded for the tensor cores
-    const int j1 = min(j0 + kBlockN, j_end);
-    const BlockClass seen = block_class(bounds, i_warp, i_warp + kRowsPerWarp, j0, j1);
-    if (seen == kBlockFull && j1 - j0 == kBlockN)
-      online_softmax<false>(s, rows, unit, bounds, i0, j0, j_end);
-    else
-      online_softmax<true>(s, rows, unit, bounds, i0, j0, j_end);
+    load_v(tiles.start(kStages - 1), slot ? slot - 1 : kStages - 1);
+    const int j0 = tiles.start(0), j1 = min(j0 + kBlockN, j_end);
+    const BlockClass seen = block_class(bounds, warp_i0, warp_i1, j0, j1);
     u32 p[kBands][kBlockN / 16][4];
+    if (seen != kBlockEmpty) {
+
+      // S = Q K^T
+      float s[kBands][kGroupsS][4] = {};
+      multiply_qk(s, kept_q, again(tile_q), again(tile_k + slot * kBytesK));
+
+      // P = exp(scale S - max), rounded for the tensor cores
+      if (!(seen == kBlockFull && j1 - j0 == kBlockN))
+        mask_scores(s, bounds, place.row0, j0, j_end);
+      online_softmax(s, rows, unit);
 #pragma unroll
-    for (int b = 0; b < kBands; b++)
+      for (int b = 0; b < kBands; b++)
 #pragma unroll
-      for (int w = 0; w < kBlockN / 4; w++)
-        p[b][w / 4][w % 4] = pack(s[b][w / 2][w % 2 * 2], s[b][w / 2][w % 2 * 2 + 1]);
+        for (int w = 0; w < kBlockN / 4; w++)
+          p[b][w / 4][w % 4] = pack(s[b][w / 2][w % 2 * 2], s[b][w / 2][w % 2 * 2 + 1]);
+    }
 
     // V is there for all, and all are done with this K
     copies_wait<2 * kStages - 2>();
     __syncthreads();
-    load_k(j0 + kStages * kBlockN, slot);
+    load_k(tiles.start(kStages), slot);
 
     // O += P V
-    add_pv(rows, p, again(tile_v + slot * kBytesV));
+    if (seen != kBlockEmpty)
+      add_pv(rows, p, again(tile_v + slot * kBytesV));
     slot = slot + 1 < kStages ? slot + 1 : 0;
+    tiles.advance();
   }
 
-  // O /= sum, LSE = max + log(sum)
-  float *lse = params.lse + place.sequence * params.lse_stride_batch +
-               place.head * params.lse_stride_head + i0 * params.lse_stride_seq;
-  out_t *o = params.o + place.sequence * params.o_stride_batch +
-             place.head * params.o_stride_head + i0 * params.o_stride_seq;
+  // O /= sum, LSE = max + log(sum). Where finding the place takes no search, it is found again: kept
+  // over the loop it would take registers.
+  const Place again_place = place_of(params, again(blockIdx.x), batch, heads_q, heads_kv, again(len_q),
+                                     len_k, total_q, total_k);
+  const QueryRows<out_t> o = query_rows(again_place, params.o, params.o_stride_batch, params.o_stride_seq,
+                                        params.o_stride_head);
+  const QueryRows<float> lse = query_rows(again_place, params.lse, params.lse_stride_batch,
+                                          params.lse_stride_seq, params.lse_stride_head);
+  float sum[kBands][2];
+#pragma unroll
+  for (int b = 0; b < kBands; b++)
+#pragma unroll
+    for (int half = 0; half < 2; half++) sum[b][half] = lanes_sum<4>(rows.sum[b][half]);
 #pragma unroll
   for (int b = 0; b < kBands; b++)
 #pragma unroll
     for (int half = 0; half < 2; half++) {
-      const int i = row(b) + 8 * half;
-      const float sum = lanes_sum<4>(rows.sum[b][half]);
-      store_row(o + i * params.o_stride_seq, rows, b, half, row_factor(sum), i < i1 - i0);
-      if (params.lse && lane() % 4 == 0 && i < i1 - i0)
-        lse[i * params.lse_stride_seq] = row_lse(rows.max[b][half], sum);
+      const int r = again_place.row0 + row(b) + 8 * half;
+      const bool inside = r < again_place.row1;
+      const float factor = row_factor(sum[b][half]);
+      store_row(o.at(r), rows, b, half, factor, inside);
+      if (params.lse && lane() % 4 == 0 && inside)
+        *lse.at(r) = row_lse(rows.max[b][half], sum[b][half]);
     }
 }
