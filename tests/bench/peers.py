@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """attune and its peers on one NVIDIA GPU, timed side by side in one interleaved run; the benchmarks that issues quote.
 
-  attune     through its C library (ctypes), JIT or a set; O and no LSE, as the peers in inference
+  attune     through its C library (runtime/python), JIT or a set; O and no LSE, as the peers in inference
   cudnn      PyTorch SDPA, cuDNN backend, contiguous [batch, head, seq, dim]
   cudnn_t    the same over [batch, seq, head, dim] memory, which all others have (and most callers)
   fa2        PyTorch SDPA, FlashAttention-2 backend
@@ -17,7 +17,9 @@
 bf16, random normal. FLOPs 2 (d_qk + d_v) per visible pair. How a cell is timed: peers/timing.py; ratio and interval:
 peers/paired.py. A run without FA3 or FA4 says so and is void for bars that name them (void in the file).
 
-  tests/bench/peers.py [--out DIR] [--build DIR] [--rounds N] [--ms MS] [--set DIR] [--family F] SECTION ...
+attune's libraries and program: ATTUNE_LIBRARY_PATH, else build/.
+
+  tests/bench/peers.py [--out DIR] [--rounds N] [--ms MS] [--set DIR] [--family F] SECTION ...
 """
 import argparse
 import datetime
@@ -27,6 +29,7 @@ import os
 import re
 import sys
 import time
+import traceback
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "peers"))
@@ -60,7 +63,7 @@ class Section:
         gpu = re.sub(r"[^a-z0-9]+", "-", torch.cuda.get_device_name().lower().replace("nvidia", "")).strip("-")
         self.path = os.path.join(options.out, f"{gpu}-{name}.json")
         self.head = {"section": name, "gpu": torch.cuda.get_device_name(), "date": datetime.date.today().isoformat(),
-                     "versions": contenders.versions(options.build, library), "missing": contenders.missing,
+                     "versions": contenders.versions(), "missing": contenders.missing,
                      "void": sorted(set(contenders.missing) & NEEDS.get(name, {"fa3", "fa4"})), "method": paired.METHOD,
                      "options": {k: v for k, v in vars(options).items() if k in ("rounds", "ms", "set", "family")},
                      "clocks_before": contenders.clocks()}
@@ -84,32 +87,30 @@ class Section:
             q, k, v = rnd(B, S, H, D), rnd(B, S, HK, D), rnd(B, S, HK, DV)
             inputs.setdefault(0, (q, k, v, -1, 0 if causal else -1))
             calls = contenders.dense_peers(q, k, v, causal, peers)
-            return {**self._attune(q, k, v, groups, i, causal=causal), **calls}
+            return {**self._attune(row, q, k, v, groups, causal=causal), **calls}
 
         work = 2 * B * H * pairs(S, causal) * (D + DV)
         self.add(timing.measure(row, make, copies, lambda: inputs[0], work, ("attune", "attune_group"), self.options))
 
     def window(self, D, S, B, H, left):
-        inputs = {}
+        inputs, row = {}, {"kind": self.name, "D": D, "S": S, "B": B, "H": H, "W": left}
 
         def make(i):
             q, k, v = (rnd(B, S, H, D) for _ in range(3))
             inputs.setdefault(0, (q, k, v, left, 0))
-            return {**self._attune(q, k, v, (1,), i, window=(left, 0)), **contenders.window_peers(q, k, v, left)}
+            return {**self._attune(row, q, k, v, (1,), window=(left, 0)), **contenders.window_peers(q, k, v, left)}
 
-        row = {"kind": self.name, "D": D, "S": S, "B": B, "H": H, "W": left}
         work = 4 * B * H * pairs(S, window=left) * D
         self.add(timing.measure(row, make, 2, lambda: inputs[0], work, ("attune",), self.options))
 
-    def _attune(self, q, k, v, groups, i, **mask):
-        """attune's calls; one that is refused becomes a call that raises the reason, so that the row has it."""
+    def _attune(self, row, q, k, v, groups, **mask):
+        """attune's calls, their kernels named in the row; one that is refused becomes a call that raises the reason, so that the row has it."""
         out = {}
         for group in groups:
             name = "attune" if group == 1 else "attune_group"
             try:
                 out[name] = contenders.attune(self.library, q, k, v, group=group, **mask)
-                if i == 0:
-                    print("#", name, *out[name].kernels, flush=True)
+                row[name + "_kernel"] = out[name].kernels[0]
             except Exception as error:
                 out[name] = raiser(error)
         return out
@@ -164,7 +165,7 @@ def fwd_mma(section):
 def packed(lengths, H, HK, D):
     cu = torch.tensor([0, *torch.tensor(lengths).cumsum(0).tolist()], dtype=torch.int32, device="cuda")
     total = sum(lengths)
-    return rnd(total, H, D), rnd(total, HK, D), rnd(total, HK, D), (cu, cu, max(lengths))
+    return rnd(total, H, D), rnd(total, HK, D), rnd(total, HK, D), (cu, max(lengths))
 
 
 def dense_call(section, B, SQ, SK, H, D):
@@ -175,7 +176,7 @@ def dense_call(section, B, SQ, SK, H, D):
 
 def varlen_call(section, lengths, H, D):
     q, k, v, cu = packed(lengths, H, H, D)
-    call = section.library.forward(q, k, v, torch.empty_like(q), varlen=cu)
+    call = contenders.attune_packed(section.library, q, k, v, *cu)
     return call, H * sum(cost.tiles(n, n, *call.tile) for n in lengths)
 
 
@@ -203,11 +204,11 @@ def same_tile(section, D):
     """From here on, attune's kernels of the section have the tile that the planner gave the dense one. What cannot have it keeps
     its own: the row names both kernels, and time is per pair of a tile."""
     call, _ = dense_call(section, 8, 2048, 2048, 2048 // D, D)
-    pins = contenders.tile_pins(section.options.build, call.kernels[0])
+    pins = contenders.tile_pins(call.kernels[0])
     for what in ("mask: [none, window]", "features: varlen", "group: 4"):
         try:
             spec = f"{{version: 1, op: attn_fwd, arch: {section.library.arch}, dtype: bf16, head_dim: {D}, {what}, {pins}}}\n"
-            section.library.open_set(contenders.build_set(section.options.build, spec))
+            section.library.open_set(contenders.build_set(spec))
         except Exception as error:
             print(f"# {what}: the planner's own tile: {error!r}", flush=True)
 
@@ -263,7 +264,6 @@ def arguments():
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ap.add_argument("sections", nargs="+", choices=list(SECTIONS), metavar="SECTION")
     ap.add_argument("--out", default=os.environ.get("OUT") or os.path.join(HERE, "results"), help="folder of the results")
-    ap.add_argument("--build", default=os.path.join(contenders.ROOT, "build"), help="folder of attune's libraries and program")
     ap.add_argument("--rounds", type=int, default=11)
     ap.add_argument("--ms", type=float, default=20, help="least milliseconds of a sample")
     ap.add_argument("--set", help="a set folder that attune looks in before it compiles")
@@ -273,16 +273,20 @@ def arguments():
 
 def run(name, options):
     family = "mma" if name == "fwd-mma" else options.family
-    sets = ([options.set] if options.set else []) + ([contenders.build_set(options.build, forced(family))] if family else [])
-    library = contenders.open_attune(options.build, sets)
+    sets = ([options.set] if options.set else []) + ([contenders.build_set(forced(family))] if family else [])
+    library = contenders.open_attune(sets)
     section = Section(name, options, library)
     print("#", name, json.dumps(section.head), flush=True)
-    started = time.time()
-    SECTIONS[name](section)
+    started, whole = time.time(), True
+    try:
+        SECTIONS[name](section)
+    except Exception:  # the other sections still run
+        traceback.print_exc()
+        whole = False
     torch.cuda.synchronize()
     library.close()
     print(f"# {name}: {json.dumps(paired.summary(section.rows))}; {time.time() - started:.0f} s; {section.path}", flush=True)
-    return all("ratio" in row for row in section.rows)
+    return whole and all("ratio" in row for row in section.rows)
 
 
 def main():

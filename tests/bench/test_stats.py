@@ -1,22 +1,20 @@
 #!/usr/bin/env python3
-"""Checks of what peers.py is made of and needs no GPU: the statistics, the count of tiles, and attune through ctypes on the
-CPU device (skipped, and said so, without built shared libraries). Run from the repository root: make bench-check
+"""Checks of what peers.py is made of and needs no GPU: the statistics, the count of tiles, and calls of attune on
+the CPU device (skipped, and said so, without built shared libraries). Run from the repository root: make bench-check
 """
 import array
-import ctypes
 import math
 import os
 import random
+import re
 import sys
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "peers"))
-import attune_c  # noqa: E402
-import cost      # noqa: E402
-import paired    # noqa: E402
-
-BUILD, RUNTIME = (os.path.join(HERE, "..", "..", name) for name in ("build", "runtime"))
+import attune_calls  # noqa: E402
+import cost          # noqa: E402
+import paired        # noqa: E402
 
 
 class Statistics(unittest.TestCase):
@@ -63,53 +61,20 @@ class Tiles(unittest.TestCase):
             self.assertEqual(cost.tiles(q, k, bm, bn, left, right), len(kept))
 
 
-class Tensor:
-    """What attune_c asks of a tensor, over host memory."""
-    dtype = "float32"
-
-    def __init__(self, *shape, fill):
-        count = math.prod(shape)
-        self.shape, self.data = shape, array.array("f", (fill(i) for i in range(count)))
-
-    def stride(self):
-        return tuple(math.prod(self.shape[i + 1:]) for i in range(len(self.shape)))
-
-    def data_ptr(self):
-        return self.data.buffer_info()[0]
-
-
-@unittest.skipUnless(os.path.exists(os.path.join(BUILD, "libattune_gen.so.0")), "build/libattune_gen.so.0 is not built")
-class Library(unittest.TestCase):
-    def test_struct_sizes(self):
-        header = attune_c.Header(RUNTIME)
-        for name in ("attune_problem", "attune_attn_args", "attune_options", "attune_tensor"):
-            self.assertGreater(ctypes.sizeof(header.structs[name]), 0)
-        self.assertEqual(header.axes["MASKS"]["causal"], 2)
-
-    def test_a_launch(self):
-        a = attune_c.Attune(BUILD, RUNTIME, cpu_arch="sm_80")
+@unittest.skipUnless(os.path.exists(os.path.join(attune_calls.BUILD, "libattune_gen.so.0")), "build/libattune_gen.so.0 is not built")
+class Calls(unittest.TestCase):
+    def test_a_call_names_its_kernel(self):
         rng = random.Random(3)
-        q, k, v = (Tensor(1, 33, 2, 32, fill=lambda i: rng.gauss(0, 1)) for _ in range(3))
-        o = Tensor(1, 33, 2, 32, fill=lambda i: math.nan)
-        call = a.forward(q, k, v, o, mask="causal")
-        self.assertIs(call(), o)
-        self.assertRegex(call.kernels[0], "^attn_fwd_sm80_fp32_d32_causal__")
-        self.assertEqual(len(call.tile), 2)
-        at = lambda t, s, h: t.data[(s * 2 + h) * 32:(s * 2 + h + 1) * 32]
-        for s, h in ((0, 0), (17, 1), (32, 0)):
-            score = [sum(x * y for x, y in zip(at(q, s, h), at(k, j, h))) / 32 ** 0.5 for j in range(s + 1)]
-            e = [math.exp(x - max(score)) for x in score]
-            for d in range(32):
-                want = sum(x * at(v, j, h)[d] for j, x in enumerate(e)) / sum(e)
-                self.assertAlmostEqual(at(o, s, h)[d], want, places=5)
-        a.close()
-
-    def test_a_refusal(self):
-        a = attune_c.Attune(BUILD, RUNTIME, cpu_arch="sm_80", jit=False)
-        t = Tensor(1, 8, 1, 32, fill=float)
-        with self.assertRaisesRegex(attune_c.Error, "no kernel|no row|nothing"):
-            a.forward(t, t, t, t)
-        a.close()
+        numbers = array.array("f", (rng.gauss(0, 1) for _ in range(33 * 2 * 32)))
+        q = memoryview(numbers).cast("B").cast("f", shape=[1, 33, 2, 32])
+        out = memoryview(array.array("f", [math.nan] * len(numbers))).cast("B").cast("f", shape=[1, 33, 2, 32])
+        with attune_calls.Library("cpu", arch="sm_80", message=lambda level, text: None) as library:
+            for causal, variant in ((True, "d32_causal"), (False, "d32")):
+                call = attune_calls.Call(library, q, q, q, out, causal=causal, corner="bottom_right" if causal else None)
+                self.assertIs(call(), out)
+                self.assertRegex(call.kernels[0], f"^attn_fwd_sm80_fp32_{variant}__")
+                self.assertEqual(call.tile, tuple(map(int, re.search(r"_m(\d+)n(\d+)", call.kernels[0]).groups())))
+            self.assertTrue(all(x == x for x in out.cast("B").cast("f")))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 
-import attune_c
+import attune_calls
 import torch
 import torch.nn.functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -30,8 +30,7 @@ try:
 except Exception as error:
     flex_attention, missing["flex"] = None, repr(error)[:200]
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.abspath(os.path.join(HERE, "..", "..", ".."))
+PROGRAM = os.path.join(attune_calls.BUILD, "attune")
 PACKAGES = {"fa3": "fa3-fwd", "fa4": "flash-attn-4", "cutlass_dsl": "nvidia-cutlass-dsl", "triton": "triton"}
 
 
@@ -96,40 +95,44 @@ def window_peers(q, k, v, left):
 
 # ---- attune ------------------------------------------------------------------------------------------------------------------
 
-def open_attune(build, sets=()):
-    return attune_c.Attune(build, os.path.join(ROOT, "runtime"), sets=sets, say=lambda text: print("attune:", text, file=sys.stderr),
-                           stream=lambda: torch.cuda.current_stream().cuda_stream)
+def open_attune(sets=()):
+    return attune_calls.Library(0, sets=sets, message=lambda level, text: print("attune:", text, file=sys.stderr))
 
 
-def build_set(build, spec):
+def build_set(spec):
     """A set of exactly the spec's kernels for this GPU, by `attune build`; its folder."""
     folder = tempfile.mkdtemp(prefix="attune-peers-")
     path = os.path.join(folder, "spec.yaml")
     with open(path, "w", encoding="utf-8") as f:
         f.write(spec)
     out = os.path.join(folder, "set")
-    subprocess.run([os.path.join(build, "attune"), "build", path, "-o", out], check=True, stdout=sys.stderr)
+    subprocess.run([PROGRAM, "build", path, "-o", out], check=True, stdout=sys.stderr)
     return out
 
 
-def tile_pins(build, kernel):
+def tile_pins(kernel):
     """ "family: F, tile: {...}" of a kernel, from the spec line in its data sheet."""
-    text = subprocess.run([os.path.join(build, "attune"), "emit", kernel], check=True, capture_output=True, text=True).stdout
+    text = subprocess.run([PROGRAM, "emit", kernel], check=True, capture_output=True, text=True).stdout
     return re.search(r"family: \w+, tile: \{[^}]*\}", text)[0]
 
 
-def attune(library, q, k, v, causal=False, window=None, group=1, lse=False):
+def attune(library, q, k, v, causal=False, window=None, group=1):
     o = torch.empty(*q.shape[:3], v.shape[3], device=q.device, dtype=q.dtype)
-    stats = torch.empty(q.shape[0], q.shape[2], q.shape[1], device=q.device, dtype=torch.float32) if lse else None
-    mask = "window" if window else "causal" if causal else "none"
-    return library.forward(q, k, v, o, mask=mask, window=window or (-1, -1), group=group, lse=stats)
+    return attune_calls.Call(library, q, k, v, o, causal=causal, window=window, group=group,
+                             corner="bottom_right" if causal or window else None)
+
+
+def attune_packed(library, q, k, v, cu, longest):
+    """[total, head, dim], sequences one behind the other."""
+    return attune_calls.Call(library, q, k, v, torch.empty_like(q), cu_seqlens_q=cu, cu_seqlens_k=cu, max_seqlen_q=longest,
+                             max_seqlen_k=longest)
 
 
 # ---- versions ----------------------------------------------------------------------------------------------------------------
 
 def _output(*command):
     try:
-        return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=30, check=False).stdout.strip()
+        return subprocess.run(command, capture_output=True, text=True, cwd=attune_calls.ROOT, timeout=30, check=False).stdout.strip()
     except OSError:
         return ""
 
@@ -141,13 +144,14 @@ def _package(name):
         return None
 
 
-def versions(build, library):
+def versions():
     try:
-        nvrtc = json.loads(_output(os.path.join(build, "attune"), "doctor", "--json"))["nvrtc"]["version"]
+        nvrtc = json.loads(_output(PROGRAM, "doctor", "--json"))["nvrtc"]["version"]
     except (ValueError, KeyError):
         nvrtc = None
-    return {"attune": library.version, "commit": os.environ.get("ATTUNE_COMMIT") or _output("git", "rev-parse", "--short", "HEAD") or None,
-            "nvrtc": nvrtc, "torch": torch.__version__, "cuda": torch.version.cuda, "cudnn": torch.backends.cudnn.version(),
+    commit = os.environ.get("ATTUNE_COMMIT") or _output("git", "rev-parse", "--short", "HEAD")
+    return {"attune": attune_calls.attune.__version__, "commit": commit or None, "nvrtc": nvrtc,
+            "torch": torch.__version__, "cuda": torch.version.cuda, "cudnn": torch.backends.cudnn.version(),
             "driver": _output("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader").split("\n")[0] or None,
             **{key: _package(name) for key, name in PACKAGES.items()}}
 
