@@ -17,11 +17,11 @@ typedef struct attune_shape {
 /* Bytes between device memory and the chip. requested: what each block loads and stores, summed
  * (the article's count for tiled kernels); compulsory: each distinct byte once. */
 typedef struct attune_traffic_row {
-  const char *tensor;  /* "Q" "K" "V" "O" "LSE" "S" "P" */
+  const char *tensor;  /* "Q" "K" "V" "O" "LSE" "S" "P" "BIAS" ... */
   const char *formula; /* of requested, in elements: "batch * heads_q * len_q * head_dim_qk" */
   double requested_read, requested_write, compulsory_read, compulsory_write;
 } attune_traffic_row;
-enum { ATTUNE_MAX_TENSORS = 8 };
+enum { ATTUNE_MAX_TENSORS = 16 };
 typedef struct attune_traffic {
   attune_traffic_row row[ATTUNE_MAX_TENSORS];
   int count;

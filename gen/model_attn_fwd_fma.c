@@ -20,6 +20,21 @@ static int uneven(int head_dim) {
   return (chunks & (chunks - 1)) != 0;
 }
 
+/* What features keep in registers beside plain attention: the address of a row's bias and bits, its
+ * slope, where its sequence and head lie. A few find room; weights after what compiling showed. */
+static int for_features(const attune_variant *v) {
+  const uint32_t f = v->features;
+  int weight = v->group > 1;
+  if (f & ATTUNE_FEATURE_BIAS) weight += 2;
+  if (f & ATTUNE_FEATURE_BITMASK) weight += 2;
+  if (f & ATTUNE_FEATURE_ALIBI) weight++;
+  if (f & ATTUNE_FEATURE_SOFTCAP) weight++;
+  if (f & ATTUNE_FEATURE_VARLEN) weight++;
+  if (!weight) return 0;
+  weight += attune__mask_has_lower(v->mask) + (v->align == ATTUNE_ALIGN_ELEM);
+  return weight > 3 ? 8 * (weight - 3) : 0;
+}
+
 /* The busier of two places: the product (scores, O, the operands of a step, m and l of each row,
  * addresses), or the load of a tile (O, m and l, chunks under way; beside a large O the compiler
  * keeps more of them when they are eight elements, or come one by one). The constants are what
@@ -32,6 +47,7 @@ static int registers(const attune_variant *v, const attune_tile *t) {
   load += (single || eight) && o > 32 ? 16 : single ? 8 : 0;
   int lower = attune__mask_has_lower(v->mask); /* one more bound to keep beside the load */
   if (!single && !eight && lower && (uneven(v->head_dim_qk) || uneven(v->head_dim_v))) load += 8;
+  product += for_features(v), load += for_features(v);
   if (load > FMA_MAX_REGISTERS) load = FMA_MAX_REGISTERS;
   return product > load ? product : load;
 }
@@ -63,6 +79,12 @@ static void ledger(const attune_variant *v, const attune_tile *t, attune_ledger 
   attune__fma_add_p(out, t);
 }
 
+static void traffic(const attune_variant *v, const attune_tile *t, const attune_shape *s,
+                    attune_traffic *out) {
+  attune__forward_traffic(v, t, s, out);
+  attune__fma_feature_traffic(v, t, s, out);
+}
+
 /* Times per iteration that a block waits for K and V. */
 static double step_waits(const attune_variant *v, const attune_tile *t) {
   if (!t->share_kv) return 1;
@@ -76,7 +98,7 @@ static void cost(const attune_variant *v, const attune_tile *t, const attune_boa
   attune_traffic bytes;
   attune_ledger smem = {.count = 0};
   attune__mask_blocks(v, s, t->block_m, t->block_n, &sums);
-  attune__forward_traffic(v, t, s, &bytes);
+  traffic(v, t, s, &bytes);
   ledger(v, t, &smem);
   attune_work work = {.blocks = heads * (double)sums.blocks,
                       .steps = heads * (double)sums.steps,
@@ -104,6 +126,6 @@ const attune_model attune__model_attn_fwd_fma = {
     .constants = attune__fma_constants,
     .recipe = attune__forward_recipe,
     .registers = registers,
-    .traffic = attune__forward_traffic,
+    .traffic = traffic,
     .cost = cost,
 };

@@ -47,6 +47,10 @@ void attune__fma_add_v(attune_ledger *ledger, const attune_variant *v, const att
 void attune__fma_add_p(attune_ledger *ledger, const attune_tile *t);
 void attune__fma_add_kv(attune_ledger *ledger, const attune_variant *v, const attune_tile *t);
 
+/* Bytes of the tensors that features bring, of attn_fwd. */
+void attune__fma_feature_traffic(const attune_variant *v, const attune_tile *t,
+                                 const attune_shape *s, attune_traffic *out);
+
 /* Constants beyond the tile's: head dims, kVecV, and kBlocksPerSM for __launch_bounds__, without
  * which the compiler aims at some number of blocks of its own, and spills to reach it. */
 void attune__fma_constants(attune_kernel *kernel);

@@ -130,11 +130,14 @@ void attune__probe_normal(uint64_t seed, int dtype, float *out, size_t count) {
 /* The device's memory of one run. */
 typedef struct buffers {
   void *q, *k, *v, *o, *lse, *workspace;
+  void *bias, *bits, *quarters, *cu_seqlens_q, *cu_seqlens_k; /* NULL where no feature asks */
   size_t workspace_bytes;
 } buffers;
 
 static void free_buffers(const attune__probe *p, const buffers *b) {
-  void *all[] = {b->q, b->k, b->v, b->o, b->lse, b->workspace};
+  void *all[] = {b->q,           b->k,    b->v,    b->o,        b->lse,
+                 b->workspace,   b->bias, b->bits, b->quarters, b->cu_seqlens_q,
+                 b->cu_seqlens_k};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) attune_free(p->context, all[i]);
 }
 
@@ -169,6 +172,98 @@ static attune_status fill_buffers(const attune__probe *p, const attune__probe_si
   return status;
 }
 
+static attune_status upload_bytes(const attune__probe *p, const void *from, size_t bytes,
+                                  void **out) {
+  attune_status status = attune_alloc(p->context, bytes, out);
+  return status == ATTUNE_OK ? attune_upload(p->context, *out, from, bytes) : status;
+}
+
+static attune_status fill_bias(const attune__probe *p, buffers *b) {
+  const attune_shape *s = &p->shape;
+  size_t count = (size_t)(s->batch * s->heads_q * s->len_q * s->len_k);
+  float *numbers = malloc((count + 1) * sizeof *numbers);
+  if (!numbers) return attune_fail(ATTUNE_NO_MEMORY, "no memory for a bias of %zu numbers", count);
+  attune__probe_normal(11, p->variant.dtype_q, numbers, count);
+  attune_status status = upload(p, p->variant.dtype_q, numbers, count, &b->bias);
+  free(numbers);
+  return status;
+}
+
+static int64_t words_of(const attune_shape *s) {
+  return (s->len_k + 31) / 32;
+}
+
+static attune_status fill_bits(const attune__probe *p, buffers *b) {
+  const attune_shape *s = &p->shape;
+  size_t bytes = (size_t)(s->batch * s->heads_q * s->len_q * words_of(s)) * sizeof(uint32_t);
+  void *ones = malloc(bytes + 1);
+  if (!ones) return attune_fail(ATTUNE_NO_MEMORY, "no memory for a bit mask of %zu bytes", bytes);
+  memset(ones, 0xff, bytes);
+  attune_status status = upload_bytes(p, ones, bytes, &b->bits);
+  free(ones);
+  return status;
+}
+
+static attune_status fill_quarters(const attune__probe *p, buffers *b) {
+  size_t count = (size_t)(p->shape.batch * p->shape.heads_q);
+  float *quarters = malloc((count + 1) * sizeof *quarters);
+  if (!quarters) return attune_fail(ATTUNE_NO_MEMORY, "no memory for %zu slopes", count);
+  for (size_t i = 0; i < count; i++) quarters[i] = 0.25f;
+  attune_status status = upload_bytes(p, quarters, count * sizeof *quarters, &b->quarters);
+  free(quarters);
+  return status;
+}
+
+static attune_status fill_cu_seqlens(const attune__probe *p, int64_t length, void **out) {
+  size_t count = (size_t)p->shape.batch + 1;
+  int32_t *starts = malloc(count * sizeof *starts);
+  if (!starts) return attune_fail(ATTUNE_NO_MEMORY, "no memory for %zu sequences", count);
+  for (size_t i = 0; i < count; i++) starts[i] = (int32_t)((int64_t)i * length);
+  attune_status status = upload_bytes(p, starts, count * sizeof *starts, out);
+  free(starts);
+  return status;
+}
+
+static attune_status fill_features(const attune__probe *p, buffers *b) {
+  const uint32_t f = p->variant.features;
+  attune_status status = ATTUNE_OK;
+  if (f & ATTUNE_FEATURE_BIAS) status = fill_bias(p, b);
+  if (status == ATTUNE_OK && f & ATTUNE_FEATURE_BITMASK) status = fill_bits(p, b);
+  if (status == ATTUNE_OK && f & (ATTUNE_FEATURE_ALIBI | ATTUNE_FEATURE_SINK))
+    status = fill_quarters(p, b);
+  if (!(f & ATTUNE_FEATURE_VARLEN)) return status;
+  if (status == ATTUNE_OK) status = fill_cu_seqlens(p, p->shape.len_q, &b->cu_seqlens_q);
+  if (status == ATTUNE_OK) status = fill_cu_seqlens(p, p->shape.len_k, &b->cu_seqlens_k);
+  return status;
+}
+
+static void add_varlen(const attune_shape *s, const buffers *b, attune_attn_args *args) {
+  int64_t total_q = s->batch * s->len_q, total_k = s->batch * s->len_k;
+  args->cu_seqlens_q = b->cu_seqlens_q, args->cu_seqlens_k = b->cu_seqlens_k;
+  args->total_q = (int32_t)total_q, args->total_k = (int32_t)total_k;
+  args->q.stride_head = total_q * args->q.stride_seq;
+  args->k.stride_head = total_k * args->k.stride_seq;
+  args->v.stride_head = total_k * args->v.stride_seq;
+  args->o.stride_head = total_q * args->o.stride_seq;
+  args->lse_stride_head = total_q;
+}
+
+static void add_features(const attune__probe *p, const buffers *b, attune_attn_args *args) {
+  const attune_shape *s = &p->shape;
+  const uint32_t f = p->variant.features;
+  if (f & ATTUNE_FEATURE_SOFTCAP) args->softcap = 30;
+  if (f & ATTUNE_FEATURE_ALIBI)
+    args->alibi_slopes = b->quarters, args->alibi_stride_batch = s->heads_q;
+  if (f & ATTUNE_FEATURE_SINK) args->sinks = b->quarters;
+  args->bias = b->bias, args->bias_stride_k = 1, args->bias_stride_q = s->len_k;
+  args->bias_stride_head = s->len_q * s->len_k;
+  args->bias_stride_batch = s->heads_q * args->bias_stride_head;
+  args->bitmask = b->bits, args->bitmask_stride_q = words_of(s);
+  args->bitmask_stride_head = s->len_q * words_of(s);
+  args->bitmask_stride_batch = s->heads_q * args->bitmask_stride_head;
+  if (f & ATTUNE_FEATURE_VARLEN) add_varlen(s, b, args);
+}
+
 static attune_attn_args args_of(const attune__probe *p, const buffers *b, float scale) {
   const attune_shape *s = &p->shape;
   const attune_variant *v = &p->variant;
@@ -187,6 +282,7 @@ static attune_attn_args args_of(const attune__probe *p, const buffers *b, float 
   args.corner = s->corner;
   args.window_left = (int32_t)s->window_left, args.window_right = (int32_t)s->window_right;
   args.workspace = b->workspace, args.workspace_bytes = b->workspace_bytes;
+  add_features(p, b, &args);
   return args;
 }
 
@@ -208,6 +304,7 @@ attune_status attune__probe_run(attune__probe *p, const attune_shape *shape,
   buffers b = {.q = NULL};
   p->shape = *shape, p->with_lse = data->lse != NULL;
   attune_status status = fill_buffers(p, &sizes, data, &b);
+  if (status == ATTUNE_OK) status = fill_features(p, &b);
   if (status == ATTUNE_OK) {
     attune_attn_args args = args_of(p, &b, data->scale);
     status = attune_launch(p->program, &args, NULL);
@@ -223,9 +320,19 @@ attune_status attune__probe_run(attune__probe *p, const attune_shape *shape,
 
 /* The device's name for a tensor of the formulas: S and P are one workspace. */
 static const char *counter_name(const char *tensor) {
-  static const char *const names[][2] = {{"Q", "q"},     {"K", "k"},     {"V", "v"},
-                                         {"O", "o"},     {"LSE", "lse"}, {"S", "scores"},
-                                         {"P", "scores"}};
+  static const char *const names[][2] = {{"Q", "q"},
+                                         {"K", "k"},
+                                         {"V", "v"},
+                                         {"O", "o"},
+                                         {"LSE", "lse"},
+                                         {"S", "scores"},
+                                         {"P", "scores"},
+                                         {"BIAS", "bias"},
+                                         {"BITS", "bitmask"},
+                                         {"SLOPES", "alibi_slopes"},
+                                         {"SINKS", "sinks"},
+                                         {"CU_Q", "cu_seqlens_q"},
+                                         {"CU_K", "cu_seqlens_k"}};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
     if (!strcmp(tensor, names[i][0])) return names[i][1];
   return tensor;

@@ -13,6 +13,10 @@
 
 typedef struct attune__probe attune__probe;
 
+/* What features need comes from the probe: a dense bias about N(0, 1), slopes and sinks of 1/4, a
+ * bit mask of ones without classes, sequences of one length, packed: their tensors are [heads,
+ * batch
+ * * len, dim]. */
 typedef struct attune__probe_data {
   const float *q, *k, *v;
   float *o;    /* out; NULL: not wanted */

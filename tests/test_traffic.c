@@ -79,10 +79,12 @@ static attune_shape shape_of(const work *w, int which) {
     if (tile->block_n && tile->block_m > m) m = tile->block_m;
     if (tile->block_n > n) n = tile->block_n;
   }
+  const int group = w->kernel[0]->variant.group; /* all query heads of a key head, or some */
   const attune_shape shapes[SHAPES] = {
-      {1, 1, 1, m + 5, n + 3, 20, 6, ATTUNE_CORNER_TOP_LEFT},
-      {1, 1, 1, m / 2 + 1, 2 * n + 9, n / 2, 0, ATTUNE_CORNER_BOTTOM_RIGHT},
-      {2, 3, 1, 9, n / 2 + 7, 12, -1, ATTUNE_CORNER_BOTTOM_RIGHT},
+      {1, group, 1, m + 5, n + 3, 20, 6, ATTUNE_CORNER_TOP_LEFT},
+      {1, group, 1, m / 2 + 1, 2 * n + 9, n / 2, 0, ATTUNE_CORNER_BOTTOM_RIGHT},
+      {group > 1 ? 3 : 2, group > 1 ? 2 * group : 3, 1, 9, n / 2 + 7, 12, -1,
+       ATTUNE_CORNER_BOTTOM_RIGHT},
   };
   return shapes[which];
 }
@@ -211,4 +213,34 @@ START_TEST(the_old_loop_order_has_its_formula) {
 }
 END_TEST
 
-TEST_MAIN("traffic", counted_bytes_are_the_formulas, the_old_loop_order_has_its_formula)
+/* What each feature reads beside Q, K and V, alone and with others; packed groups; long rows. */
+START_TEST(features_have_their_formulas) {
+  static const char *const names[] = {
+      "attn_fwd_sm80_fp32_d40_window_bias__fma_m32n32",
+      "attn_fwd_sm80_bf16_d40_bias__fma_m32n32w8kv1",
+      "attn_fwd_sm80_fp32_d24_causal_bitmask__fma_m32n32",
+      "attn_fwd_sm80_fp32_d24_window_alibi_sink__fma_m64n32",
+      "attn_fwd_sm80_bf16_ofp32_d24_window_varlen__fma_m32n32",
+      "attn_fwd_sm80_fp16_d24x40_window_g3_softcap_alibi_bias_sink_bitmask_varlen__fma_m32n32w2",
+      "attn_fwd_sm80_bf16_d33x17_causal_g3_alibi_bias_elem__fma_m32n64",
+      "attn_fwd_sm75_fp16_d264x320_window__fma_m16n16k64kv1"};
+  float *data = malloc(FLOATS * sizeof *data);
+  ck_assert_ptr_nonnull(data);
+  attune__probe_normal(7, ATTUNE_DTYPE_BF16, data, FLOATS);
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    attune_variant v;
+    attune_tile tile;
+    int has_tile, is_program;
+    attune_kernel kernel;
+    work w = {.kernel = {&kernel}, .kernels = 1};
+    ck_assert_int_eq(attune__name_parse(names[i], &v, &tile, &has_tile, &is_program), ATTUNE_OK);
+    ck_assert_msg(attune__kernel_make(&v, &tile, NULL, &kernel) == ATTUNE_OK, "%s", attune_error());
+    run_work(&w, data);
+    ck_assert_str_eq(w.fault, "");
+  }
+  free(data);
+}
+END_TEST
+
+TEST_MAIN("traffic", features_have_their_formulas, counted_bytes_are_the_formulas,
+          the_old_loop_order_has_its_formula)

@@ -28,11 +28,10 @@ __device__ __forceinline__ int sequence_of(const int *cu_seqlens_q, int batch, i
   return low;
 }
 
-// Where sequence s lies: whatever the lengths say, within the tensor's `total` rows.
-__device__ __forceinline__ int packed_length(const int *cu_seqlens, int s, int total, i64 &first) {
-  const int begin = clamp(cu_seqlens[s], 0, total);
-  first = begin;
-  return clamp(cu_seqlens[s + 1], begin, total) - begin;
+// Where a sequence lies: whatever its ends say, within the tensor's `total` rows.
+__device__ __forceinline__ int packed_length(int begin, int end, int total, i64 &first) {
+  first = clamp(begin, 0, total);
+  return clamp(end, (int)first, total) - (int)first;
 }
 //@ end
 
@@ -50,9 +49,12 @@ __device__ __forceinline__ Place place_of(const Params &params, unsigned index, 
   const int heads = index / tiles;
   int tile = index % tiles;
   place.sequence = sequence_of(params.cu_seqlens_q, batch, tile);
-  tile -= params.cu_seqlens_q[place.sequence] * kGroup / kBlockM + place.sequence;
-  len_q = packed_length(params.cu_seqlens_q, place.sequence, total_q, place.token_q);
-  len_k = packed_length(params.cu_seqlens_k, place.sequence, total_k, place.token_k);
+  const int *cu_q = params.cu_seqlens_q + place.sequence;
+  const int *cu_k = params.cu_seqlens_k + place.sequence;
+  const int begin_q = cu_q[0];
+  tile -= begin_q * kGroup / kBlockM + place.sequence;
+  len_q = packed_length(begin_q, cu_q[1], total_q, place.token_q);
+  len_k = packed_length(cu_k[0], cu_k[1], total_k, place.token_k);
   //@ else
   const unsigned tiles = ceil_div(len_q * kGroup, kBlockM), all_heads = heads_q / kGroup;
   const unsigned rest = index / tiles;
