@@ -48,6 +48,8 @@ static int registers(const attune_variant *v, const attune_tile *t) {
   int lower = attune__mask_has_lower(v->mask); /* one more bound to keep beside the load */
   if (!single && !eight && lower && (uneven(v->head_dim_qk) || uneven(v->head_dim_v))) load += 8;
   product += for_features(v), load += for_features(v);
+  if (v->features & (ATTUNE_FEATURE_BIAS | ATTUNE_FEATURE_BITMASK) && rows * cols > 32)
+    product += rows * cols / 2; /* what a row reads for its pairs, some rows at a time */
   if (load > FMA_MAX_REGISTERS) load = FMA_MAX_REGISTERS;
   return product > load ? product : load;
 }

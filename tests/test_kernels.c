@@ -168,6 +168,59 @@ START_TEST(edges_of_tiles) {
 }
 END_TEST
 
+static void add_named(const char *name) {
+  attune_variant variant;
+  attune_tile tile;
+  int has_tile, is_program;
+  ck_assert_msg(attune__name_parse(name, &variant, &tile, &has_tile, &is_program) == ATTUNE_OK,
+                "%s", attune_error());
+  ck_assert_int_eq(has_tile, 1);
+  add(&variant, &tile);
+}
+
+/* Each feature alone at a tile that takes most registers, and all at once at the edges; every arch
+ * in turn. */
+START_TEST(features_of_family_fma) {
+  static const char *const names[] = {
+      "attn_fwd_sm75_fp32_d64_window_softcap_elem__fma_m128n128w8kv1",
+      "attn_fwd_sm80_bf16_d128_window_alibi__fma_m64n64kv1",
+      "attn_fwd_sm86_fp32_d64_window_bias_elem__fma_m64n64",
+      "attn_fwd_sm89_fp16_d128_causal_sink__fma_m128n64w8kv1",
+      "attn_fwd_sm90a_bf16_d64_window_bitmask_elem__fma_m64n64",
+      "attn_fwd_sm100a_fp16_d128_window_varlen_elem__fma_m64n64w8",
+      "attn_fwd_sm120a_bf16_d64_window_g7__fma_m64n64",
+      "attn_fwd_sm75_fp16_d24x40_window_g3_softcap_alibi_bias_sink_bitmask_varlen_elem__fma_"
+      "m16n16w8",
+      "attn_fwd_sm80_bf16_d24x40_window_g3_softcap_alibi_bias_sink_bitmask_varlen_elem__fma_"
+      "m128n16w8",
+      "attn_fwd_sm90a_fp16_d24x40_window_g3_softcap_alibi_bias_sink_bitmask_varlen_elem__fma_"
+      "m16n128w8kv1",
+      "attn_fwd_sm120a_fp32_d24x40_window_softcap_alibi_bias_sink_bitmask_varlen__fma_m32n32"};
+  count = 0;
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) add_named(names[i]);
+  compile_all();
+}
+END_TEST
+
+/* Any head dim by elements, fp32 out of 16 bits, and rows that come a part at a time. */
+START_TEST(head_dims_of_family_fma) {
+  static const char *const names[] = {"attn_fwd_sm80_fp32_d1_elem__fma_m16n16w8",
+                                      "attn_fwd_sm75_bf16_d5x17_causal_elem__fma_m64n64w8",
+                                      "attn_fwd_sm90a_fp16_ofp32_d33x63_window_elem__fma_m64n64",
+                                      "attn_fwd_sm80_bf16_ofp32_d128_causal__fma_m64n64w8kv1",
+                                      "attn_fwd_sm120a_fp16_d257x255_elem__fma_m32n16k64kv1",
+                                      "attn_fwd_sm75_fp16_d576x512_window__fma_m16n16k128w8kv1",
+                                      "attn_fwd_sm75_fp32_d576x512_window__fma_m16n16k64kv1",
+                                      "attn_fwd_sm100a_bf16_d512_causal__fma_m64n32k128w8kv1",
+                                      "attn_standard_qk_sm75_bf16_d33_elem__fma_m64n64w8",
+                                      "attn_standard_softmax_sm75_bf16_d33_window_elem__fma_m8w8",
+                                      "attn_standard_pv_sm90a_fp16_d64_causal__fma_m64n64w8"};
+  count = 0;
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) add_named(names[i]);
+  compile_all();
+}
+END_TEST
+
 static attune_tile mma_tile(int m, int n, int warps, int stages) {
   return (attune_tile){.family = ATTUNE_FAMILY_MMA,
                        .block_m = (uint16_t)m,
@@ -204,4 +257,5 @@ START_TEST(tensor_cores) {
 }
 END_TEST
 
-TEST_MAIN("kernels", ci_matrix, models_sample, masks_types_alignments, edges_of_tiles, tensor_cores)
+TEST_MAIN("kernels", ci_matrix, models_sample, masks_types_alignments, edges_of_tiles,
+          features_of_family_fma, head_dims_of_family_fma, tensor_cores)

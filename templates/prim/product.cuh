@@ -1,7 +1,10 @@
 // Products of tiles in shared memory. A thread keeps its part of the result in registers and reads
 // both operands four floats at a time. Loops are unrolled to about kUnrolledFmas multiply-adds: with
 // more, the compiler loads ahead into so many registers that fewer blocks fit an SM.
-constexpr int kUnrolledFmas = 128;
+//@ if tile.block_k > 0 then
+// Tiles of long rows are small: they have more loads for each multiply-add.
+//@ end
+constexpr int kUnrolledFmas = $(tile.block_k > 0 and 32 or 128);
 
 template <int kFmas>
 constexpr int kStepsUnrolled = kFmas < kUnrolledFmas ? kUnrolledFmas / kFmas : 1;
