@@ -19,6 +19,9 @@ nvidia-smi --query-gpu=name,driver_version --format=csv,noheader || {
 }
 step "default set" "$build/attune" verify specs/default.yaml --arch native
 step "CI matrix" "$build/attune" verify specs/ci.yaml --arch native
+step "features in CI" "$build/attune" verify specs/ci_features.yaml --arch native
+step "every problem, built" "$build/attune" build tests/gpu/features.yaml --arch native -o "$build/sets/features"
+step "every problem, few cases" "$build/attune" verify "$build/sets/features" --quick
 step "whole matrix, built" "$build/attune" build tests/gpu/matrix.yaml --arch native -o "$build/sets/matrix"
 step "whole matrix, few cases" "$build/attune" verify "$build/sets/matrix" --quick
 step "example" "$build/examples/hello"

@@ -93,13 +93,13 @@ static attune_tile fma_tile(int m, int n, int warps, int share_kv) {
                        .share_kv = (uint8_t)share_kv};
 }
 
-START_TEST(ci_matrix) {
+static void compile_spec(const char *path) {
   attune_spec spec;
   attune_job job;
   attune__text errors = {0};
   attune_spec_options options = {0};
-  ck_assert_msg(attune__spec_read("specs/ci.yaml", NULL, 0, &options, &spec, &errors) == ATTUNE_OK,
-                "%s", errors.data);
+  ck_assert_msg(attune__spec_read(path, NULL, 0, &options, &spec, &errors) == ATTUNE_OK, "%s",
+                errors.data);
   ck_assert_msg(attune__expand(&spec, &job, &errors) == ATTUNE_OK, "%s", errors.data);
   ck_assert_int_ge(job.kernel_count, 20);
   ck_assert_int_le(job.kernel_count, MAX_KERNELS);
@@ -108,6 +108,15 @@ START_TEST(ci_matrix) {
   attune__job_free(&job);
   attune__spec_free(&spec);
   compile_all();
+}
+
+START_TEST(ci_matrix) {
+  compile_spec("specs/ci.yaml");
+}
+END_TEST
+
+START_TEST(ci_features) {
+  compile_spec("specs/ci_features.yaml");
 }
 END_TEST
 
@@ -257,5 +266,5 @@ START_TEST(tensor_cores) {
 }
 END_TEST
 
-TEST_MAIN("kernels", ci_matrix, models_sample, masks_types_alignments, edges_of_tiles,
+TEST_MAIN("kernels", ci_matrix, ci_features, models_sample, masks_types_alignments, edges_of_tiles,
           features_of_family_fma, head_dims_of_family_fma, tensor_cores)

@@ -13,7 +13,7 @@
 
 /* Sanitizers look at the program, not at the kernels, and take ten times as long: the CI matrix,
  * which has every dtype, mask and alignment, is enough there. */
-static const char *const specs[] = {"specs/ci.yaml",
+static const char *const specs[] = {"specs/ci.yaml", "specs/ci_features.yaml",
 #ifndef __SANITIZE_ADDRESS__
                                     "specs/default.yaml", "specs/article.yaml"
 #endif

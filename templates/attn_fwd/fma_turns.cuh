@@ -2,15 +2,11 @@
 // iteration. kBlockK columns are a turn, so that long rows fit too; 0: all are.
 constexpr int columns_of_turn(int left) { return kBlockK && left > kBlockK ? kBlockK : left; }
 
-//@ if tile.block_k > 0 then
-// The same rows, of which the compiler knows nothing: else it would keep what turns have in common,
-// at a register for each address.
-__device__ __forceinline__ void forget(const kv_t *&rows, i64 &stride) {
-  asm volatile("" : "+l"(rows), "+l"(stride));
+// The same numbers, of which the compiler knows nothing: else it would keep what turns have in
+// common, at a register for each address.
+__device__ __forceinline__ void forget(i64 &from, i64 &stride) {
+  if (kBlockK) asm volatile("" : "+l"(from), "+l"(stride));
 }
-//@ else
-__device__ __forceinline__ void forget(const kv_t *, i64) {}
-//@ end
 
 // S += Q K^T of `keys` keys, from column kFrom on
 template <int kFrom = 0>
@@ -18,8 +14,9 @@ __device__ __forceinline__ void add_scores(float (&s)[kRowsPerThread][kColumnsPe
                                            const kv_t *k, i64 k_stride, const kv_t *v, i64 v_stride,
                                            int keys) {
   constexpr int kColumns = columns_of_turn(kHeadDimQK - kFrom), kNext = kFrom + kColumns;
-  forget(k, k_stride);
-  load_tile<kColumns>(smem.kv, k + kFrom, k_stride, keys);
+  i64 from = kFrom, stride = k_stride;
+  forget(from, stride);
+  load_tile<kColumns>(smem.kv, k + from, stride, keys);
   __syncthreads();
   add_product_abt<kColumns, kFrom>(s, smem.q, smem.kv);
   if constexpr (kNext < kHeadDimQK) {
@@ -35,9 +32,10 @@ __device__ __forceinline__ void add_output(Rows &rows, Smem &smem, const kv_t *v
   constexpr int kColumns = columns_of_turn(kHeadDimV - kFrom), kNext = kFrom + kColumns;
   constexpr int kGroup0 = kFrom / (kLanesN * kVecV);
   constexpr int kGroups = (kColumns + kLanesN * kVecV - 1) / (kLanesN * kVecV);
-  forget(v, v_stride);
+  i64 from = kFrom, stride = v_stride;
+  forget(from, stride);
   __syncthreads();
-  load_tile<kColumns>(smem.kv, v + kFrom, v_stride, keys);
+  load_tile<kColumns>(smem.kv, v + from, stride, keys);
   __syncthreads();
   add_product_ab<kBlockN, kGroup0, kGroups>(rows.o, smem.p, smem.kv);
   if constexpr (kNext < kHeadDimV) add_output<kNext>(rows, smem, v, v_stride, keys);
