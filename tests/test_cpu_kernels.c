@@ -157,6 +157,8 @@ START_TEST(one_pass_kernels) {
       {"sm_90a", "attn_fwd_sm90a_fp16_d96__fma_m128n128w8"},
       {"sm_100a", "attn_fwd_sm100a_bf16_d128_causal__fma_m64n64kv1"},
       {"sm_120a", "attn_fwd_sm120a_fp32_d8_causal_elem__fma_m32n64w2"},
+      {"sm_80", "attn_fwd_sm80_fp32_d33x17_causal_elem__fma_m32n32"},
+      {"sm_75", "attn_fwd_sm75_fp16_d264x72_window__fma_m16n32k64kv1"},
   };
   for (size_t k = 0; k < sizeof list / sizeof *list; k++)
     run_program(list[k].arch, &list[k].name, 1);
