@@ -297,7 +297,7 @@ __device__ __forceinline__ int packed_length(int begin, int end, int total, i64 
 
 // Of a sequence's `length` rows those in use.
 __device__ __forceinline__ int in_use(const int *seqused, int sequence, int length) {
-  return seqused ? clamp(seqused[sequence], 0, length) : length;
+  return clamp(seqused ? seqused[sequence] : kUnbounded, 0, length);
 }
 
 __device__ __forceinline__ Place place_of(const Params &params, unsigned index, int batch,
