@@ -248,9 +248,12 @@ static void add_scales(maker *m) {
 }
 
 static void add_values(maker *m) {
-  attune__case c = attune__case_lengths(m, m->big.block_m + 2, 2 * m->big.block_n + 2);
-  c.fill = ATTUNE__FILL_WIDE;
-  attune__case_add(m, c);
+  /* Scores so far apart that maxima rise from tile to tile. Both corners: a causal row from the top
+   * left sees only one tile of so short sequences. */
+  attune__case c = attune__case_lengths(m, m->big.block_m + 2, 3 * m->big.block_n + 2);
+  c.fill = ATTUNE__FILL_WIDE, c.quick = 1;
+  attune__case_add_corners(m, c);
+  c.shape.len_k = 2 * m->big.block_n + 2;
   c.fill = ATTUNE__FILL_HUGE, c.default_scale = 0, c.scale = 1, c.quick = 1;
   attune__case_add(m, c);
   c.scale = -1, c.quick = 0;

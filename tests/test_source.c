@@ -168,6 +168,16 @@ START_TEST(a_wrong_result_is_caught) {
 }
 END_TEST
 
+/* Family mma rescales only where a maximum rises by more than its slack: normal scores never make
+ * it, and a causal row must see several tiles. */
+START_TEST(a_lost_rescale_is_caught) {
+  emit("attn_fwd_sm80_fp16_d64_causal__mma_m64n64");
+  edit("rows.sum[b][half] *= factor;", "");
+  ck_assert_int_eq(verify(), 1);
+  expect("wide_scores");
+}
+END_TEST
+
 /* The report names a line of the edited file, below the one that lost its barrier's work. */
 START_TEST(a_race_is_caught) {
   emit(KERNEL);
@@ -249,6 +259,6 @@ START_TEST(the_folder_goes) {
 END_TEST
 
 TEST_MAIN("source", untouched, edited_for_the_better, several_kernels, one_part_of_several, pinned,
-          a_wrong_result_is_caught, a_race_is_caught, an_error_has_the_files_line,
-          shared_memory_must_match_the_ledger, a_touched_sheet_is_refused, files_that_are_none,
-          the_folder_goes)
+          a_wrong_result_is_caught, a_lost_rescale_is_caught, a_race_is_caught,
+          an_error_has_the_files_line, shared_memory_must_match_the_ledger,
+          a_touched_sheet_is_refused, files_that_are_none, the_folder_goes)
