@@ -26,7 +26,7 @@ static int for_features(const attune_variant *v) {
   const uint32_t f = v->features;
   int weight = v->group > 1;
   if (f & ATTUNE_FEATURE_BIAS) weight += 2;
-  if (f & ATTUNE_FEATURE_BITMASK) weight += 2;
+  if (f & ATTUNE_FEATURE_BITMASK) weight += attune__mask_has_lower(v->mask) ? 4 : 2;
   if (f & ATTUNE_FEATURE_ALIBI) weight++;
   if (f & ATTUNE_FEATURE_SOFTCAP) weight++;
   if (f & ATTUNE_FEATURE_VARLEN) weight++;
@@ -38,7 +38,8 @@ static int for_features(const attune_variant *v) {
 /* The busier of two places: the product (scores, O, the operands of a step, m and l of each row,
  * addresses), or the load of a tile (O, m and l, chunks under way; beside a large O the compiler
  * keeps more of them when they are eight elements, or come one by one). The constants are what
- * NVRTC 13.0 needs to spill nowhere; the load does with all of 255 where it would like more. */
+ * NVRTC 13.0 needs to spill nowhere; the load of plain attention does with all of
+ * 255 where it would like more. */
 static int registers(const attune_variant *v, const attune_tile *t) {
   int rows = attune__fma_rows_per_thread(t), cols = attune__fma_cols_per_thread(t);
   int o = rows * attune__fma_padded_v(v->head_dim_v) / FMA_LANES;
@@ -50,7 +51,7 @@ static int registers(const attune_variant *v, const attune_tile *t) {
   product += for_features(v), load += for_features(v);
   if (v->features & (ATTUNE_FEATURE_BIAS | ATTUNE_FEATURE_BITMASK) && rows * cols > 32)
     product += rows * cols / 2; /* what a row reads for its pairs, some rows at a time */
-  if (load > FMA_MAX_REGISTERS) load = FMA_MAX_REGISTERS;
+  if (load > FMA_MAX_REGISTERS && !v->features && v->group == 1) load = FMA_MAX_REGISTERS;
   return product > load ? product : load;
 }
 
