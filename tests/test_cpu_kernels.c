@@ -166,7 +166,8 @@ START_TEST(one_pass_kernels) {
 END_TEST
 
 /* Every class of variant and tile that family mma has: types, archs, masks, dims that a step of the
- * tensor cores doesn't divide, one band and two, Q in registers and not, one stage to four. */
+ * tensor cores doesn't divide, one band and two, Q in registers and not, one stage to four, and two
+ * or four warps of the same rows. */
 START_TEST(tensor_core_kernels) {
   static const struct {
     const char *arch, *name;
@@ -181,6 +182,9 @@ START_TEST(tensor_core_kernels) {
       {"sm_90a", "attn_fwd_sm90a_fp16_d256__mma_m64n16"},
       {"sm_100a", "attn_fwd_sm100a_bf16_d96_causal__mma_m64n64s4"},
       {"sm_120a", "attn_fwd_sm120a_fp16_d16x88_window__mma_m64n16s2w2"},
+      {"sm_75", "attn_fwd_sm75_fp16_d64_causal__mma_m16n64"},
+      {"sm_80", "attn_fwd_sm80_bf16_d576x512_causal__mma_m32n32"},
+      {"sm_90a", "attn_fwd_sm90a_fp16_d328_window__mma_m32n64s2w8"},
   };
   for (size_t k = 0; k < sizeof list / sizeof *list; k++)
     run_program(list[k].arch, &list[k].name, 1);

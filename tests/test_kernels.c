@@ -246,6 +246,34 @@ static void add_mma(const char *arch, int dtype, int mask, int d, attune_tile ti
 
 /* Tensor cores: the tiles that take most registers for their head dim, one band and two, one stage
  * and several, with Q kept in registers and read again. */
+static void add_features(const char *arch, int dtype, uint32_t features, int group,
+                         attune_tile tile) {
+  attune_variant variant = fwd(arch, dtype, ATTUNE_MASK_WINDOW, ATTUNE_ALIGN_16B);
+  variant.head_dim_qk = variant.head_dim_v = 64;
+  variant.features = features, variant.group = (uint8_t)group;
+  variant.dtype_out = ATTUNE_DTYPE_FP32;
+  add(&variant, &tile);
+}
+
+/* Each feature of family mma alone, all of them, and the widest heads. */
+START_TEST(tensor_cores_with_features) {
+  static const uint32_t features[] = {ATTUNE_FEATURE_SOFTCAP, ATTUNE_FEATURE_ALIBI,
+                                      ATTUNE_FEATURE_BIAS,    ATTUNE_FEATURE_SINK,
+                                      ATTUNE_FEATURE_BITMASK, ATTUNE_FEATURE_VARLEN};
+  uint32_t all = 0;
+  count = 0;
+  for (size_t i = 0; i < sizeof features / sizeof *features; i++) {
+    all |= features[i];
+    add_features(i % 2 ? "sm_75" : "sm_120a", ATTUNE_DTYPE_FP16, features[i], i % 2 ? 4 : 1,
+                 mma_tile(128, 64, 4, 1));
+  }
+  add_features("sm_90a", ATTUNE_DTYPE_BF16, all, 8, mma_tile(64, 64, 4, 2));
+  add_features("sm_80", ATTUNE_DTYPE_BF16, all, 1, mma_tile(16, 128, 4, 2));
+  add_mma("sm_90a", ATTUNE_DTYPE_BF16, ATTUNE_MASK_CAUSAL, 512, mma_tile(64, 64, 8, 1));
+  compile_all();
+}
+END_TEST
+
 START_TEST(tensor_cores) {
   static const int causal = ATTUNE_MASK_CAUSAL, window = ATTUNE_MASK_WINDOW;
   static const int fp16 = ATTUNE_DTYPE_FP16, bf16 = ATTUNE_DTYPE_BF16;
@@ -267,4 +295,4 @@ START_TEST(tensor_cores) {
 END_TEST
 
 TEST_MAIN("kernels", ci_matrix, ci_features, models_sample, masks_types_alignments, edges_of_tiles,
-          features_of_family_fma, head_dims_of_family_fma, tensor_cores)
+          features_of_family_fma, head_dims_of_family_fma, tensor_cores, tensor_cores_with_features)

@@ -163,9 +163,10 @@ __device__ __forceinline__ void store_p(u32 tile_p, const float (&s)[kBands][kGr
 }
 //@ end
 
+//@ local with_beside = features.bitmask and "const Beside &beside, " or ""
 // The scores of pairs that are not kept become -inf, whatever K holds there.
 __device__ __forceinline__ void mask_scores(float (&s)[kBands][kGroupsS][4], MaskBounds bounds,
-                                            $(features.bitmask and "const Beside &beside, " or "")int row0, int j0, int j_end) {
+                                            $(with_beside)int row0, int j0, int j_end) {
 #pragma unroll
   for (int b = 0; b < kBands; b++)
 #pragma unroll
@@ -183,9 +184,10 @@ __device__ __forceinline__ void mask_scores(float (&s)[kBands][kGroupsS][4], Mas
       }
 }
 
+//@ local with_all = shared_rows and ", float (*all)[kBlockM]" or ""
 // P = 2^(unit S - max) in the place of S, and its sum.
 __device__ __forceinline__ void online_softmax(float (&s)[kBands][kGroupsS][4], Rows &rows,
-                                               float unit$(shared_rows and ", float (*all)[kBlockM]" or "")) {
+                                               float unit$(with_all)) {
   float largest[kBands][2];
 #pragma unroll
   for (int b = 0; b < kBands; b++)
@@ -261,7 +263,8 @@ __device__ __forceinline__ void add_pv(Rows &rows, $(p), u32 tile_v) {
 #pragma unroll
     for (int pair = 0; pair < kGroupsO / 2; pair++) {
       u32 v[4];
-      load_transposed(v, chunks_behind<kPitchV>(v_at, 2 * kSplit * pair) + step * kBytesOf16<kPitchV>);
+      const u32 at = chunks_behind<kPitchV>(v_at, 2 * kSplit * pair);
+      load_transposed(v, at + step * kBytesOf16<kPitchV>);
 #pragma unroll
       for (int b = 0; b < kBands; b++) {
         //@ local of_step = shared_rows and "p[b]" or "p[b][step]"
@@ -281,7 +284,8 @@ __device__ __forceinline__ void store_row(out_t *to, const Rows &rows, int band,
     const float(&o)[4] = rows.o[band][g];
     const int at = (g / 2 * kSplit + part()) * 16 + g % 2 * 8 + lane() % 4 * 2;
     if (inside && at < kHeadDimV)
-      *reinterpret_cast<float2 *>(to + at) = make_float2(o[2 * half] * factor, o[2 * half + 1] * factor);
+      *reinterpret_cast<float2 *>(to + at) =
+          make_float2(o[2 * half] * factor, o[2 * half + 1] * factor);
   }
 }
 //@ else
@@ -361,7 +365,8 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSM)
   // since -inf * 0 is NaN: the smallest float changes no score.
   copies_wait<2 * kStages - 1>();
   if (scale < 0) negate_tile<kBlockM>(smem.q);
-  const float unit = $(scored and "score_unit(scale)" or "fmaxf(fabsf(scale) * kLog2e, 1.4e-45f)");
+  //@ local unit = scored and "score_unit(scale)" or "fmaxf(fabsf(scale) * kLog2e, 1.4e-45f)"
+  const float unit = $(unit);
   __syncthreads();
   u32 kept_q[kBands][kPitchQK / 16][4];
   const u32 q_at = address_of_a<kPitchQK>(tile_q, warp_row());
@@ -400,8 +405,10 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSM)
     //@ end
     if (seen != kBlockEmpty) {
       //@ if beside then
+      //@ local rows = features.bias and "of_row, " or ""
+      //@ local full = features.bitmask and ", tiles.classes[0] == kBlockFull" or ""
       Beside beside;
-      read_beside(beside, params, place, $(features.bias and "of_row, " or "")j0, j_end$(features.bitmask and ", tiles.classes[0] == kBlockFull" or ""));
+      read_beside(beside, params, place, $(rows)j0, j_end$(full));
       //@ end
 
       // S = Q K^T
@@ -413,9 +420,10 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSM)
       apply_features(s, of_row, $(features.bias and "beside, " or "")j0, scale, softcap);
       //@ end
       //@ local bits = features.bitmask and " && tiles.classes[0] == kBlockFull" or ""
+      //@ local seen_bits = features.bitmask and "beside, " or ""
       //@ local all = shared_rows and ", smem.row" or ""
       if (!(seen == kBlockFull && j1 - j0 == kBlockN$(bits)))
-        mask_scores(s, bounds, $(features.bitmask and "beside, " or "")place.row0, j0, j_end);
+        mask_scores(s, bounds, $(seen_bits)place.row0, j0, j_end);
       online_softmax(s, rows, unit$(all));
       //@ if shared_rows then
       store_p(tile_p, s);
@@ -444,11 +452,11 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSM)
   // over the loop it would take registers.
   //@ local found = features.varlen and "place" or "again_place"
   //@ if not features.varlen then
-  const Place again_place = place_of(params, again(blockIdx.x), batch, heads_q, heads_kv, again(len_q),
-                                     len_k, total_q, total_k);
+  const Place again_place = place_of(params, again(blockIdx.x), batch, heads_q, heads_kv,
+                                     again(len_q), len_k, total_q, total_k);
   //@ end
-  const QueryRows<out_t> o = query_rows($(found), params.o, params.o_stride_batch, params.o_stride_seq,
-                                        params.o_stride_head);
+  const QueryRows<out_t> o = query_rows($(found), params.o, params.o_stride_batch,
+                                        params.o_stride_seq, params.o_stride_head);
   const QueryRows<float> lse = query_rows($(found), params.lse, params.lse_stride_batch,
                                           params.lse_stride_seq, params.lse_stride_head);
   float sum[kBands][2];

@@ -50,9 +50,10 @@ __device__ __forceinline__ void read_bits(u32 (&bits)[kWordsS], const u32 *row, 
 
 //@ end
 //@ if features.bias or features.bitmask then
-__device__ __forceinline__ void read_beside(Beside &beside, const Params &params, const Place &place,
-                                            $(features.bias and "const RowScore (&of_row)[kBands][2], " or "")int j0,
-                                            int j_end$(features.bitmask and ", bool full" or "")) {
+//@ local rows = features.bias and "const RowScore (&of_row)[kBands][2], " or ""
+//@ local full = features.bitmask and ", bool full" or ""
+__device__ __forceinline__ void read_beside(Beside &beside, const Params &params,
+                                            const Place &place, $(rows)int j0, int j_end$(full)) {
 #pragma unroll
   for (int b = 0; b < kBands; b++)
 #pragma unroll
@@ -69,11 +70,11 @@ __device__ __forceinline__ void read_beside(Beside &beside, const Params &params
 
 //@ end
 //@ if scored then
-// S becomes the scores in natural units; those of pairs that are not kept may become anything.
+//@ local with_beside = features.bias and "const Beside &beside, " or ""
+// S becomes scores, in units of log2; those of pairs that are not kept may become anything.
 __device__ __forceinline__ void apply_features(float (&s)[kBands][kGroupsS][4],
                                                const RowScore (&of_row)[kBands][2],
-                                               $(features.bias and "const Beside &beside, " or "")int j0,
-                                               float scale, float softcap) {
+                                               $(with_beside)int j0, float scale, float softcap) {
 #pragma unroll
   for (int b = 0; b < kBands; b++)
 #pragma unroll
@@ -84,7 +85,8 @@ __device__ __forceinline__ void apply_features(float (&s)[kBands][kGroupsS][4],
 #pragma unroll
       for (int c = 0; c < kGroupsS * 2; c++) {
         float &x = s[b][c / 2][2 * half + c % 2];
-        //@ local bias = features.bias and "bias_of(q_t{(unsigned short)(beside.bias[b][half][c / 2] >> c % 2 * 16)})" or "0"
+        //@ local word = "beside.bias[b][half][c / 2] >> c % 2 * 16"
+        //@ local bias = features.bias and "bias_of(q_t{(unsigned short)(" .. word .. ")})" or "0"
         //@ local distance = features.alibi and "distance + (c / 2 * 8 + c % 2)" or "0"
         x = score_of(of_row[b][half], x, $(bias), $(distance), scale, softcap);
       }

@@ -627,7 +627,8 @@ __device__ __forceinline__ void add_pv(Rows &rows, const u32 (&p)[kBands][kBlock
 #pragma unroll
     for (int pair = 0; pair < kGroupsO / 2; pair++) {
       u32 v[4];
-      load_transposed(v, chunks_behind<kPitchV>(v_at, 2 * kSplit * pair) + step * kBytesOf16<kPitchV>);
+      const u32 at = chunks_behind<kPitchV>(v_at, 2 * kSplit * pair);
+      load_transposed(v, at + step * kBytesOf16<kPitchV>);
 #pragma unroll
       for (int b = 0; b < kBands; b++) {
         add_product(rows.o[b][2 * pair], p[b][step], v[0], v[1]);
@@ -776,10 +777,10 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSM)
 
   // O /= sum, LSE = max + log(sum). Where finding the place takes no search, it is found again: kept
   // over the loop it would take registers.
-  const Place again_place = place_of(params, again(blockIdx.x), batch, heads_q, heads_kv, again(len_q),
-                                     len_k, total_q, total_k);
-  const QueryRows<out_t> o = query_rows(again_place, params.o, params.o_stride_batch, params.o_stride_seq,
-                                        params.o_stride_head);
+  const Place again_place = place_of(params, again(blockIdx.x), batch, heads_q, heads_kv,
+                                     again(len_q), len_k, total_q, total_k);
+  const QueryRows<out_t> o = query_rows(again_place, params.o, params.o_stride_batch,
+                                        params.o_stride_seq, params.o_stride_head);
   const QueryRows<float> lse = query_rows(again_place, params.lse, params.lse_stride_batch,
                                           params.lse_stride_seq, params.lse_stride_head);
   float sum[kBands][2];
