@@ -33,3 +33,29 @@ void attune__forward_traffic(const attune_variant *v, const attune_tile *t, cons
                         v->head_dim_v * attune__dtype_bytes(v->dtype_out), rows);
   attune__traffic_write(out, "LSE", "batch * heads_q * len_q", 4, rows);
 }
+
+/* Looks at cu_seqlens_q in the search for a tile's sequence, over all tiles; prim/place.cuh. */
+static double searches(const attune_variant *v, const attune_tile *t, const attune_shape *s,
+                       int64_t tiles) {
+  double looks = 0;
+  for (int64_t tile = 0; tile < tiles; tile++)
+    for (int64_t low = 0, high = s->batch; high - low > 1; looks++) {
+      int64_t middle = (low + high) / 2;
+      if (middle * s->len_q * v->group / t->block_m + middle <= tile)
+        low = middle;
+      else
+        high = middle;
+    }
+  return looks;
+}
+
+/* Beside the search each thread reads where its sequence begins and ends. */
+void attune__forward_varlen_traffic(const attune_variant *v, const attune_tile *t,
+                                    const attune_shape *s, attune_traffic *out) {
+  int64_t tiles = s->batch * s->len_q * v->group / t->block_m + s->batch;
+  double threads = 32.0 * t->warps * (double)(s->heads_q / v->group), all = (double)s->batch + 1;
+  double blocks = (double)tiles * threads;
+  attune__traffic_read(out, "CU_Q", "threads * (2 + log2(batch))", 4,
+                       2 * blocks + threads * searches(v, t, s, tiles), all);
+  attune__traffic_read(out, "CU_K", "threads * 2", 4, 2 * blocks, all);
+}

@@ -9,4 +9,8 @@ void attune__forward_recipe(const attune_variant *v, const attune_tile *t, attun
 void attune__forward_traffic(const attune_variant *v, const attune_tile *t, const attune_shape *s,
                              attune_traffic *out);
 
+/* What feature varlen has every thread read of cu_seqlens; of sequences of one length. */
+void attune__forward_varlen_traffic(const attune_variant *v, const attune_tile *t,
+                                    const attune_shape *s, attune_traffic *out);
+
 #endif

@@ -9,22 +9,27 @@
 static int registers_of_features(const attune_variant *v, const attune_tile *t) {
   int rows = 2 * attune__mma_bands(t), keys = t->block_n / attune__mma_split(t), need = 0;
   uint32_t f = v->features;
-  if (f & ATTUNE_FEATURE_BIAS) need += rows * (2 + keys / 8);
-  if (f & ATTUNE_FEATURE_ALIBI) need += rows * 2;
+  if (f & ATTUNE_FEATURE_BIAS) need += rows * (3 + 3 * keys / 16) + 8;
+  if (f & ATTUNE_FEATURE_ALIBI) need += rows * 4 + 16;
   if (f & ATTUNE_FEATURE_BITMASK) need += rows * ((keys + 31) / 32) + 2 * t->stages + 8;
-  if (f & ATTUNE_FEATURE_SOFTCAP) need += 4;
-  if (f & ATTUNE_FEATURE_VARLEN) need += 8;
+  if (f & ATTUNE_FEATURE_SOFTCAP) need += 1;
   return need;
 }
 
 /* What NVRTC 13.0 needs to spill nowhere, found by compiling: O, the scores of a tile, m, l and the
  * operands of each band, addresses; more for tiles of 128 keys, and where chunks pass through
- * registers on their way to shared memory. */
+ * registers on their way to shared memory. The place of a block, which varlen keeps over the loop,
+ * it fits in where there are no more. */
 static int registers_without_q(const attune_variant *v, const attune_tile *t) {
   int split = attune__mma_split(t), bands = attune__mma_bands(t);
   int o = bands * attune__mma_padded_v(v->head_dim_v, t) / split / 2;
   int more = (t->block_n == 128 ? 6 : 0) + (attune__arch_cc(v->arch) < 80 ? 16 : 0);
-  return o + bands * t->block_n / split / 2 + 8 * bands + 46 + more + registers_of_features(v, t);
+  int need = o + bands * t->block_n / split / 2 + 8 * bands + 46 + more;
+  need += registers_of_features(v, t);
+  int place = v->features & ATTUNE_FEATURE_VARLEN ? 14 : 0;
+  if (t->warps > 2 && need <= MMA_MAX_REGISTERS && need + place > MMA_MAX_REGISTERS)
+    return MMA_MAX_REGISTERS;
+  return need + place;
 }
 
 static int registers_of_q(const attune_variant *v, const attune_tile *t) {
@@ -82,6 +87,12 @@ static double step_waits(const attune_variant *v, const attune_tile *t) {
   return attune__arch_cc(v->arch) < 80 ? 2 : t->stages == 1 ? 0.5 : t->stages == 2 ? 0.1 : 0;
 }
 
+static void traffic(const attune_variant *v, const attune_tile *t, const attune_shape *s,
+                    attune_traffic *out) {
+  attune__forward_traffic(v, t, s, out);
+  attune__mma_feature_traffic(v, t, s, out);
+}
+
 static void cost(const attune_variant *v, const attune_tile *t, const attune_board *b,
                  const attune_shape *s, attune_cost *out) {
   double heads = (double)(s->batch * s->heads_q);
@@ -89,7 +100,7 @@ static void cost(const attune_variant *v, const attune_tile *t, const attune_boa
   attune_traffic bytes;
   attune_ledger smem = {.count = 0};
   attune__mask_blocks(v, s, t->block_m, t->block_n, &sums);
-  attune__forward_traffic(v, t, s, &bytes);
+  traffic(v, t, s, &bytes);
   ledger(v, t, &smem);
   attune_work work = {.blocks = heads * (double)sums.blocks,
                       .steps = heads * (double)sums.steps,
@@ -118,6 +129,6 @@ const attune_model attune__model_attn_fwd_mma = {
     .constants = constants,
     .recipe = attune__forward_recipe,
     .registers = registers,
-    .traffic = attune__forward_traffic,
+    .traffic = traffic,
     .cost = cost,
 };

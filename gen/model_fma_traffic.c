@@ -4,6 +4,7 @@
  * What is counted: every load of every thread. All lanes of a row read what belongs to the row, so
  * that a tensor of a few bytes has requests of many; they are served by L1. Of varlen all sequences
  * are of one length, of a bit mask all bits are set and no classes are given. */
+#include "model_attn_fwd.h"
 #include "model_fma.h"
 
 /* One tile of rows: [row0, row1) exist, the threads have rows on to row0 + block_m. */
@@ -66,32 +67,6 @@ static sums sums_of(const attune_variant *v, const attune_tile *t, const attune_
   return out;
 }
 
-/* Looks at cu_seqlens_q in the search for a tile's sequence, over all tiles; prim/place.cuh. */
-static double searches(const attune_variant *v, const attune_tile *t, const attune_shape *s,
-                       int64_t tiles) {
-  double looks = 0;
-  for (int64_t tile = 0; tile < tiles; tile++)
-    for (int64_t low = 0, high = s->batch; high - low > 1; looks++) {
-      int64_t middle = (low + high) / 2;
-      if (middle * s->len_q * v->group / t->block_m + middle <= tile)
-        low = middle;
-      else
-        high = middle;
-    }
-  return looks;
-}
-
-/* Beside the search each thread reads where its sequence begins and ends. */
-static void add_varlen(const attune_variant *v, const attune_tile *t, const attune_shape *s,
-                       attune_traffic *out) {
-  int64_t tiles = s->batch * s->len_q * v->group / t->block_m + s->batch;
-  double threads = 32.0 * t->warps * (double)(s->heads_q / v->group), all = (double)s->batch + 1;
-  double blocks = (double)tiles * threads;
-  attune__traffic_read(out, "CU_Q", "threads * (2 + log2(batch))", 4,
-                       2 * blocks + threads * searches(v, t, s, tiles), all);
-  attune__traffic_read(out, "CU_K", "threads * 2", 4, 2 * blocks, all);
-}
-
 void attune__fma_feature_traffic(const attune_variant *v, const attune_tile *t,
                                  const attune_shape *s, attune_traffic *out) {
   const uint32_t f = v->features;
@@ -113,5 +88,5 @@ void attune__fma_feature_traffic(const attune_variant *v, const attune_tile *t,
   if (f & ATTUNE_FEATURE_SINK)
     attune__traffic_read(out, "SINKS", "16 lanes * rows", 4, groups * n.blocks * lanes,
                          rows > 0 && n.blocks > 0 ? (double)s->heads_q : 0);
-  if (f & ATTUNE_FEATURE_VARLEN) add_varlen(v, t, s, out);
+  if (f & ATTUNE_FEATURE_VARLEN) attune__forward_varlen_traffic(v, t, s, out);
 }

@@ -44,4 +44,8 @@ void attune__mma_add_output(attune_work *w, const attune_variant *v, const attun
 /* A tile of rows x columns copied from device memory to shared memory by the block. */
 void attune__mma_add_load(attune_work *w, double rows, int columns, double times);
 
+/* Bytes of the tensors that features bring. */
+void attune__mma_feature_traffic(const attune_variant *v, const attune_tile *t,
+                                 const attune_shape *s, attune_traffic *out);
+
 #endif

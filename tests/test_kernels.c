@@ -246,30 +246,21 @@ static void add_mma(const char *arch, int dtype, int mask, int d, attune_tile ti
 
 /* Tensor cores: the tiles that take most registers for their head dim, one band and two, one stage
  * and several, with Q kept in registers and read again. */
-static void add_features(const char *arch, int dtype, uint32_t features, int group,
-                         attune_tile tile) {
-  attune_variant variant = fwd(arch, dtype, ATTUNE_MASK_WINDOW, ATTUNE_ALIGN_16B);
-  variant.head_dim_qk = variant.head_dim_v = 64;
-  variant.features = features, variant.group = (uint8_t)group;
-  variant.dtype_out = ATTUNE_DTYPE_FP32;
-  add(&variant, &tile);
-}
-
-/* Each feature of family mma alone, all of them, and the widest heads. */
+/* Each feature of family mma alone and all of them, one warp a row and several, and long rows. */
 START_TEST(tensor_cores_with_features) {
-  static const uint32_t features[] = {ATTUNE_FEATURE_SOFTCAP, ATTUNE_FEATURE_ALIBI,
-                                      ATTUNE_FEATURE_BIAS,    ATTUNE_FEATURE_SINK,
-                                      ATTUNE_FEATURE_BITMASK, ATTUNE_FEATURE_VARLEN};
-  uint32_t all = 0;
+  static const char *const names[] = {
+      "attn_fwd_sm75_fp16_d64_window_softcap__mma_m128n64",
+      "attn_fwd_sm80_bf16_d128_window_g4_alibi_sink__mma_m32n64w2",
+      "attn_fwd_sm90a_bf16_d64_causal_bias__mma_m32n128",
+      "attn_fwd_sm120a_fp16_d128_causal_sink__mma_m128n64s2",
+      "attn_fwd_sm86_bf16_d64_window_bitmask__mma_m64n128s2",
+      "attn_fwd_sm100a_bf16_ofp32_d128_causal_varlen__mma_m128n64s2",
+      "attn_fwd_sm80_fp16_d64_window_g8_softcap_alibi_bias_sink_bitmask_varlen__mma_m64n64",
+      "attn_fwd_sm90a_bf16_d64_causal_softcap_alibi_bias_sink_bitmask_varlen__mma_m16n128s2",
+      "attn_fwd_sm90a_bf16_d512_causal__mma_m64n64w8",
+      "attn_fwd_sm80_fp16_d576x512_window__mma_m32n32"};
   count = 0;
-  for (size_t i = 0; i < sizeof features / sizeof *features; i++) {
-    all |= features[i];
-    add_features(i % 2 ? "sm_75" : "sm_120a", ATTUNE_DTYPE_FP16, features[i], i % 2 ? 4 : 1,
-                 mma_tile(128, 64, 4, 1));
-  }
-  add_features("sm_90a", ATTUNE_DTYPE_BF16, all, 8, mma_tile(64, 64, 4, 2));
-  add_features("sm_80", ATTUNE_DTYPE_BF16, all, 1, mma_tile(16, 128, 4, 2));
-  add_mma("sm_90a", ATTUNE_DTYPE_BF16, ATTUNE_MASK_CAUSAL, 512, mma_tile(64, 64, 8, 1));
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) add_named(names[i]);
   compile_all();
 }
 END_TEST

@@ -223,7 +223,12 @@ START_TEST(features_have_their_formulas) {
       "attn_fwd_sm80_bf16_ofp32_d24_window_varlen__fma_m32n32",
       "attn_fwd_sm80_fp16_d24x40_window_g3_softcap_alibi_bias_sink_bitmask_varlen__fma_m32n32w2",
       "attn_fwd_sm80_bf16_d33x17_causal_g3_alibi_bias_elem__fma_m32n64",
-      "attn_fwd_sm75_fp16_d264x320_window__fma_m16n16k64kv1"};
+      "attn_fwd_sm75_fp16_d264x320_window__fma_m16n16k64kv1",
+      "attn_fwd_sm80_bf16_d40_window_bias__mma_m64n32s2",
+      "attn_fwd_sm75_fp16_d40_causal_bitmask__mma_m32n64",
+      "attn_fwd_sm90a_bf16_d24_alibi_sink__mma_m64n32w2",
+      "attn_fwd_sm90a_fp16_ofp32_d24_window_g3_alibi_sink_varlen__mma_m16n64s3",
+      "attn_fwd_sm80_fp16_d24x40_window_g3_softcap_alibi_bias_sink_bitmask_varlen__mma_m32n32w2"};
   float *data = malloc(FLOATS * sizeof *data);
   ck_assert_ptr_nonnull(data);
   attune__probe_normal(7, ATTUNE_DTYPE_BF16, data, FLOATS);

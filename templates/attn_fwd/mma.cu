@@ -389,7 +389,8 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSM)
   const int warp_i0 = (place.row0 + warp_row()) / kGroup;
   const int warp_i1 = (min(place.row0 + warp_row() + kRowsPerWarp, place.row1) - 1) / kGroup + 1;
 
-  //@ local idle = (features.varlen or group > 1) and "warp_i0 >= warp_i1 ? kBlockEmpty : " or ""
+  //@ local many = features.varlen or group > 1 or scored or beside
+  //@ local idle = many and "warp_i0 >= warp_i1 ? kBlockEmpty : " or ""
 
   Rows rows;
   clear(rows);
