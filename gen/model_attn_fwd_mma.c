@@ -17,19 +17,15 @@ static int registers_of_features(const attune_variant *v, const attune_tile *t) 
 }
 
 /* What NVRTC 13.0 needs to spill nowhere, found by compiling: O, the scores of a tile, m, l and the
- * operands of each band, addresses; more for tiles of 128 keys, and where chunks pass through
- * registers on their way to shared memory. The place of a block, which varlen keeps over the loop,
- * it fits in where there are no more. */
+ * operands of each band, addresses; more for tiles of 128 keys, for few threads, which copy more
+ * chunks each, and where chunks pass through registers on their way to shared memory. */
 static int registers_without_q(const attune_variant *v, const attune_tile *t) {
   int split = attune__mma_split(t), bands = attune__mma_bands(t);
   int o = bands * attune__mma_padded_v(v->head_dim_v, t) / split / 2;
-  int more = (t->block_n == 128 ? 6 : 0) + (attune__arch_cc(v->arch) < 80 ? 16 : 0);
+  int more = (t->block_n == 128 ? 6 : 0) + (t->warps == 2 && bands > 1 ? 4 : 0);
+  more += attune__arch_cc(v->arch) < 80 ? 16 : 0;
   int need = o + bands * t->block_n / split / 2 + 8 * bands + 46 + more;
-  need += registers_of_features(v, t);
-  int place = v->features & ATTUNE_FEATURE_VARLEN ? 14 : 0;
-  if (t->warps > 2 && need <= MMA_MAX_REGISTERS && need + place > MMA_MAX_REGISTERS)
-    return MMA_MAX_REGISTERS;
-  return need + place;
+  return need + registers_of_features(v, t);
 }
 
 static int registers_of_q(const attune_variant *v, const attune_tile *t) {

@@ -449,16 +449,15 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSM)
     tiles.advance($(features.bitmask and "j_end, class_of" or ""));
   }
 
-  // O /= sum, LSE = max + log(sum). Where finding the place takes no search, it is found again: kept
-  // over the loop it would take registers.
-  //@ local found = features.varlen and "place" or "again_place"
-  //@ if not features.varlen then
-  const Place again_place = place_of(params, again(blockIdx.x), batch, heads_q, heads_kv,
-                                     again(len_q), len_k, total_q, total_k);
-  //@ end
-  const QueryRows<out_t> o = query_rows($(found), params.o, params.o_stride_batch,
+  // O /= sum, LSE = max + log(sum). The place is found again: kept over the loop it would take
+  // registers.
+  //@ local found = features.varlen and "place_in" or "place_of"
+  //@ local sequence = features.varlen and "again(place.sequence), " or ""
+  const Place end = $(found)(params, again(blockIdx.x), $(sequence)batch, heads_q, heads_kv,
+                             again(len_q), len_k, total_q, total_k);
+  const QueryRows<out_t> o = query_rows(end, params.o, params.o_stride_batch,
                                         params.o_stride_seq, params.o_stride_head);
-  const QueryRows<float> lse = query_rows($(found), params.lse, params.lse_stride_batch,
+  const QueryRows<float> lse = query_rows(end, params.lse, params.lse_stride_batch,
                                           params.lse_stride_seq, params.lse_stride_head);
   float sum[kBands][2];
 #pragma unroll
@@ -472,10 +471,10 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSM)
   for (int b = 0; b < kBands; b++)
 #pragma unroll
     for (int half = 0; half < 2; half++) {
-      const int r = $(found).row0 + row(b) + 8 * half;
-      const bool inside = r < $(found).row1;
+      const int r = end.row0 + row(b) + 8 * half;
+      const bool inside = r < end.row1;
       //@ if features.sink then
-      const float sink = params.sinks[$(found).head_q + r % kGroup];
+      const float sink = params.sinks[end.head_q + r % kGroup];
       const float rest = add_sink(sink, rows.max[b][half], sum[b][half]);
       const float factor = row_factor(sum[b][half]) * rest;
       //@ else

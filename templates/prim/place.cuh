@@ -40,22 +40,26 @@ __device__ __forceinline__ int in_use(const int *seqused, int sequence, int leng
   return clamp(seqused ? seqused[sequence] : kUnbounded, 0, length);
 }
 
+//@ if features.varlen then
+// The place of a block in the sequence that is its tile's.
+__device__ __forceinline__ Place place_in(const Params &params, unsigned index, int sequence,
+                                          int batch, int heads_q, int heads_kv, int len_q,
+                                          int len_k, int total_q, int total_k) {
+  Place place;
+  const unsigned tiles = total_q * kGroup / kBlockM + batch;
+  const int heads = index / tiles;
+  int tile = index % tiles;
+  place.sequence = sequence;
+  const int *cu_q = params.cu_seqlens_q + sequence, *cu_k = params.cu_seqlens_k + sequence;
+  const int begin_q = cu_q[0];
+  tile -= begin_q * kGroup / kBlockM + sequence;
+  len_q = packed_length(begin_q, cu_q[1], total_q, place.token_q);
+  len_k = packed_length(cu_k[0], cu_k[1], total_k, place.token_k);
+  //@ else
 __device__ __forceinline__ Place place_of(const Params &params, unsigned index, int batch,
                                           int heads_q, int heads_kv, int len_q, int len_k,
                                           int total_q, int total_k) {
   Place place;
-  //@ if features.varlen then
-  const unsigned tiles = total_q * kGroup / kBlockM + batch;
-  const int heads = index / tiles;
-  int tile = index % tiles;
-  place.sequence = sequence_of(params.cu_seqlens_q, batch, tile);
-  const int *cu_q = params.cu_seqlens_q + place.sequence;
-  const int *cu_k = params.cu_seqlens_k + place.sequence;
-  const int begin_q = cu_q[0];
-  tile -= begin_q * kGroup / kBlockM + place.sequence;
-  len_q = packed_length(begin_q, cu_q[1], total_q, place.token_q);
-  len_k = packed_length(cu_k[0], cu_k[1], total_k, place.token_k);
-  //@ else
   const unsigned tiles = ceil_div(len_q * kGroup, kBlockM), all_heads = heads_q / kGroup;
   const unsigned rest = index / tiles;
   const int heads = rest % all_heads;
@@ -73,6 +77,17 @@ __device__ __forceinline__ Place place_of(const Params &params, unsigned index, 
   return place;
 }
 
+//@ if features.varlen then
+__device__ __forceinline__ Place place_of(const Params &params, unsigned index, int batch,
+                                          int heads_q, int heads_kv, int len_q, int len_k,
+                                          int total_q, int total_k) {
+  const unsigned tiles = total_q * kGroup / kBlockM + batch;
+  const int sequence = sequence_of(params.cu_seqlens_q, batch, index % tiles);
+  return place_in(params, index, sequence, batch, heads_q, heads_kv, len_q, len_k, total_q,
+                  total_k);
+}
+
+//@ end
 // Rows of a tensor of queries, by their number in the place.
 template <typename Element>
 struct QueryRows {

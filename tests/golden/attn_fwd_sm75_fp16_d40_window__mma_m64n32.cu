@@ -775,13 +775,13 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSM)
     tiles.advance();
   }
 
-  // O /= sum, LSE = max + log(sum). Where finding the place takes no search, it is found again: kept
-  // over the loop it would take registers.
-  const Place again_place = place_of(params, again(blockIdx.x), batch, heads_q, heads_kv,
-                                     again(len_q), len_k, total_q, total_k);
-  const QueryRows<out_t> o = query_rows(again_place, params.o, params.o_stride_batch,
+  // O /= sum, LSE = max + log(sum). The place is found again: kept over the loop it would take
+  // registers.
+  const Place end = place_of(params, again(blockIdx.x), batch, heads_q, heads_kv,
+                             again(len_q), len_k, total_q, total_k);
+  const QueryRows<out_t> o = query_rows(end, params.o, params.o_stride_batch,
                                         params.o_stride_seq, params.o_stride_head);
-  const QueryRows<float> lse = query_rows(again_place, params.lse, params.lse_stride_batch,
+  const QueryRows<float> lse = query_rows(end, params.lse, params.lse_stride_batch,
                                           params.lse_stride_seq, params.lse_stride_head);
   float sum[kBands][2];
 #pragma unroll
@@ -792,8 +792,8 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSM)
   for (int b = 0; b < kBands; b++)
 #pragma unroll
     for (int half = 0; half < 2; half++) {
-      const int r = again_place.row0 + row(b) + 8 * half;
-      const bool inside = r < again_place.row1;
+      const int r = end.row0 + row(b) + 8 * half;
+      const bool inside = r < end.row1;
       const float factor = row_factor(sum[b][half]);
       store_row(o.at(r), rows, b, half, factor, inside);
       if (params.lse && lane() % 4 == 0 && inside)

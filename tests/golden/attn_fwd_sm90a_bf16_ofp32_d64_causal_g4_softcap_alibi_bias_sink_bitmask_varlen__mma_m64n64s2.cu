@@ -22,7 +22,14 @@
 //   V    read          270,532,608        16,777,216
 //   O    written        33,554,432        33,554,432
 //   LSE  written           524,288           524,288
-//   all                591,921,152        84,410,368
+//   BIAS read          270,532,608       270,532,608
+//   BITS read           68,157,440        17,039,360
+//   SLOPES read            2,097,152               256
+//   SINKS read            2,097,152                64
+//   CU_Q read            4,227,072                20
+//   CU_K read            2,113,536                20
+//   CU_Q read            2,097,152                 0
+//   all                943,243,264       371,982,696
 
 constexpr int kBlockM = 64;         // rows of Q per block
 constexpr int kBlockN = 64;         // keys per iteration
@@ -33,8 +40,8 @@ constexpr int kShareKV = 0;         // 1: K and V take turns in one buffer
 constexpr int kHeadDimQK = 64;      // elements of a row of Q and K
 constexpr int kHeadDimV = 64;       // elements of a row of V and O
 constexpr int kSplit = 1;           // warps that own the same rows
-constexpr int kQInRegisters = 0;    // 1: Q is read from the tile once
-constexpr int kBlocksPerSM = 3;     // blocks that registers allow: about 170 a thread
+constexpr int kQInRegisters = 1;    // 1: Q is read from the tile once
+constexpr int kBlocksPerSM = 2;     // blocks that registers allow: about 213 a thread
 constexpr int kGroup = 4;           // query heads packed as rows of one tile
 constexpr int kThreads = 128;       // threads per block
 constexpr int kSmemBytes = 40960;   // shared memory per block
@@ -277,11 +284,10 @@ __device__ __forceinline__ int sequence_of(const int *cu_seqlens_q, int batch, i
   return low;
 }
 
-// Where sequence s lies: whatever the lengths say, within the tensor's `total` rows.
-__device__ __forceinline__ int packed_length(const int *cu_seqlens, int s, int total, i64 &first) {
-  const int begin = clamp(cu_seqlens[s], 0, total);
-  first = begin;
-  return clamp(cu_seqlens[s + 1], begin, total) - begin;
+// Where a sequence lies: whatever its ends say, within the tensor's `total` rows.
+__device__ __forceinline__ int packed_length(int begin, int end, int total, i64 &first) {
+  first = clamp(begin, 0, total);
+  return clamp(end, (int)first, total) - (int)first;
 }
 
 // Of a sequence's `length` rows those in use.
@@ -289,17 +295,20 @@ __device__ __forceinline__ int in_use(const int *seqused, int sequence, int leng
   return clamp(seqused ? seqused[sequence] : kUnbounded, 0, length);
 }
 
-__device__ __forceinline__ Place place_of(const Params &params, unsigned index, int batch,
-                                          int heads_q, int heads_kv, int len_q, int len_k,
-                                          int total_q, int total_k) {
+// The place of a block in the sequence that is its tile's.
+__device__ __forceinline__ Place place_in(const Params &params, unsigned index, int sequence,
+                                          int batch, int heads_q, int heads_kv, int len_q,
+                                          int len_k, int total_q, int total_k) {
   Place place;
   const unsigned tiles = total_q * kGroup / kBlockM + batch;
   const int heads = index / tiles;
   int tile = index % tiles;
-  place.sequence = sequence_of(params.cu_seqlens_q, batch, tile);
-  tile -= params.cu_seqlens_q[place.sequence] * kGroup / kBlockM + place.sequence;
-  len_q = packed_length(params.cu_seqlens_q, place.sequence, total_q, place.token_q);
-  len_k = packed_length(params.cu_seqlens_k, place.sequence, total_k, place.token_k);
+  place.sequence = sequence;
+  const int *cu_q = params.cu_seqlens_q + sequence, *cu_k = params.cu_seqlens_k + sequence;
+  const int begin_q = cu_q[0];
+  tile -= begin_q * kGroup / kBlockM + sequence;
+  len_q = packed_length(begin_q, cu_q[1], total_q, place.token_q);
+  len_k = packed_length(cu_k[0], cu_k[1], total_k, place.token_k);
   place.head_q = heads * kGroup;
   place.head_kv = place.head_q / (heads_q / heads_kv);
   place.len_q = in_use(params.seqused_q, place.sequence, len_q);
@@ -309,6 +318,15 @@ __device__ __forceinline__ Place place_of(const Params &params, unsigned index, 
   place.row0 = tile * kBlockM;
   place.row1 = min(place.row0 + kBlockM, place.len_q * kGroup);
   return place;
+}
+
+__device__ __forceinline__ Place place_of(const Params &params, unsigned index, int batch,
+                                          int heads_q, int heads_kv, int len_q, int len_k,
+                                          int total_q, int total_k) {
+  const unsigned tiles = total_q * kGroup / kBlockM + batch;
+  const int sequence = sequence_of(params.cu_seqlens_q, batch, index % tiles);
+  return place_in(params, index, sequence, batch, heads_q, heads_kv, len_q, len_k, total_q,
+                  total_k);
 }
 
 // Rows of a tensor of queries, by their number in the place.
@@ -1000,11 +1018,13 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSM)
     tiles.advance(j_end, class_of);
   }
 
-  // O /= sum, LSE = max + log(sum). Where finding the place takes no search, it is found again: kept
-  // over the loop it would take registers.
-  const QueryRows<out_t> o = query_rows(place, params.o, params.o_stride_batch,
+  // O /= sum, LSE = max + log(sum). The place is found again: kept over the loop it would take
+  // registers.
+  const Place end = place_in(params, again(blockIdx.x), again(place.sequence), batch, heads_q, heads_kv,
+                             again(len_q), len_k, total_q, total_k);
+  const QueryRows<out_t> o = query_rows(end, params.o, params.o_stride_batch,
                                         params.o_stride_seq, params.o_stride_head);
-  const QueryRows<float> lse = query_rows(place, params.lse, params.lse_stride_batch,
+  const QueryRows<float> lse = query_rows(end, params.lse, params.lse_stride_batch,
                                           params.lse_stride_seq, params.lse_stride_head);
   float sum[kBands][2];
 #pragma unroll
@@ -1015,9 +1035,9 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSM)
   for (int b = 0; b < kBands; b++)
 #pragma unroll
     for (int half = 0; half < 2; half++) {
-      const int r = place.row0 + row(b) + 8 * half;
-      const bool inside = r < place.row1;
-      const float sink = params.sinks[place.head_q + r % kGroup];
+      const int r = end.row0 + row(b) + 8 * half;
+      const bool inside = r < end.row1;
+      const float sink = params.sinks[end.head_q + r % kGroup];
       const float rest = add_sink(sink, rows.max[b][half], sum[b][half]);
       const float factor = row_factor(sum[b][half]) * rest;
       store_row(o.at(r), rows, b, half, factor, inside);
