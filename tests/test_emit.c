@@ -307,7 +307,7 @@ START_TEST(golden_files) {
     count++;
   }
   closedir(folder);
-  ck_assert_int_eq(count, 7);
+  ck_assert_int_eq(count, 8);
 }
 END_TEST
 
