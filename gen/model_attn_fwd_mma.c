@@ -13,19 +13,28 @@ static int registers_of_features(const attune_variant *v, const attune_tile *t) 
   if (f & ATTUNE_FEATURE_ALIBI) need += rows * 4 + 16;
   if (f & ATTUNE_FEATURE_BITMASK) need += rows * ((keys + 31) / 32) + 2 * t->stages + 8;
   if (f & ATTUNE_FEATURE_SOFTCAP) need += 1;
+  int far = f & ATTUNE_FEATURE_VARLEN || v->dtype_out == ATTUNE_DTYPE_FP32; /* where rows go */
+  if (v->group > 1 && far) need += 2;
   return need;
 }
 
 /* What NVRTC 13.0 needs to spill nowhere, found by compiling: O, the scores of a tile, m, l and the
- * operands of each band, addresses; more for tiles of 128 keys, for few threads, which copy more
- * chunks each, and where chunks pass through registers on their way to shared memory. */
+ * operands of each band, addresses; more for tiles of 128 keys, for a large O, for few threads
+ * or long rows, with more chunks to copy each, and where chunks pass through registers on their way
+ * to shared memory. */
 static int registers_without_q(const attune_variant *v, const attune_tile *t) {
   int split = attune__mma_split(t), bands = attune__mma_bands(t);
   int o = bands * attune__mma_padded_v(v->head_dim_v, t) / split / 2;
-  int more = (t->block_n == 128 ? 6 : 0) + (t->warps == 2 && bands > 1 ? 4 : 0);
-  more += attune__arch_cc(v->arch) < 80 ? 16 : 0;
-  int need = o + bands * t->block_n / split / 2 + 8 * bands + 46 + more;
-  return need + registers_of_features(v, t);
+  int more = (t->block_n == 128 ? 16 : 0) + (t->warps == 2 && bands > 1 ? 4 : 0);
+  more += (attune__arch_cc(v->arch) < 80 ? 24 : 0) + (o > 128 ? 12 : 0);
+  more += split > 1 && v->head_dim_qk > 128 ? 16 : 0;
+  return o + bands * t->block_n / split / 2 + 8 * bands + 46 + more + registers_of_features(v, t);
+}
+
+/* Threads get registers by eights. */
+static int whole(int need) {
+  int rounded = (need + 7) / 8 * 8;
+  return need <= MMA_MAX_REGISTERS && rounded > MMA_MAX_REGISTERS ? MMA_MAX_REGISTERS : rounded;
 }
 
 static int registers_of_q(const attune_variant *v, const attune_tile *t) {
@@ -35,13 +44,14 @@ static int registers_of_q(const attune_variant *v, const attune_tile *t) {
 /* Order knob kQInRegisters: Q stays in registers where that costs no block on an SM, and leaves the
  * compiler some of them. */
 static int keeps_q(const attune_variant *v, const attune_tile *t) {
-  int without = registers_without_q(v, t), with = without + registers_of_q(v, t);
+  int raw = registers_without_q(v, t), without = whole(raw);
+  int with = whole(raw + registers_of_q(v, t));
   return with <= MMA_MAX_REGISTERS - 15 && attune__blocks_by_registers(t->warps, with) ==
                                                attune__blocks_by_registers(t->warps, without);
 }
 
 static int registers(const attune_variant *v, const attune_tile *t) {
-  return registers_without_q(v, t) + (keeps_q(v, t) ? registers_of_q(v, t) : 0);
+  return whole(registers_without_q(v, t) + (keeps_q(v, t) ? registers_of_q(v, t) : 0));
 }
 
 static int legal(const attune_variant *v, const attune_tile *t, char *reason, size_t size) {
