@@ -100,8 +100,11 @@ static void add_pins(attune__text *out, const attune_kernel *kernel) {
 
 static void add_constants(attune__text *out, const attune_kernel *kernel) {
   attune__text_puts(out, "constants = {\n");
+  const attune_model *model =
+      attune__model(kernel->variant.op, kernel->variant.part, kernel->tile.family);
 #define X(type, field, letters, def, constant, text)                                               \
-  add_int_constant(out, constant, kernel->tile.field, text);
+  if (attune__model_has(model, ATTUNE__TILE_##field))                                              \
+    add_int_constant(out, constant, kernel->tile.field, text);
   ATTUNE_TILE_FIELDS(X)
 #undef X
   for (int i = 0; i < kernel->constant_count; i++)
@@ -154,6 +157,16 @@ static void add_tile(attune__text *out, const attune_tile *tile) {
   attune__text_puts(out, "},\n");
 }
 
+static void add_map(attune__text *out, const char *name, const char *note) {
+  attune__text_puts(out, "  {");
+  add_string(out, "ctype", "TensorMap");
+  add_string(out, "name", name);
+  add_string(out, "note", note);
+  add_bool(out, "pinnable", 0);
+  add_bool(out, "pinned", 0);
+  attune__text_puts(out, "},\n");
+}
+
 static void add_params(attune__text *out, const attune_kernel *kernel) {
   attune__lua_int(out, "param_bytes", kernel->recipe.param_bytes);
   attune__text_puts(out, "params = {\n");
@@ -166,6 +179,11 @@ static void add_params(attune__text *out, const attune_kernel *kernel) {
     attune__lua_bool(out, "pinned", is_pinned(&kernel->pins, p->name));
     attune__text_puts(out, "},\n");
   }
+#define MAP(name, text) add_map(out, #name, text);
+  if (kernel->recipe.maps) {
+    ATTUNE_PARAMS_MAPS(MAP)
+  }
+#undef MAP
   attune__text_puts(out, "},\n");
 }
 

@@ -18,12 +18,12 @@ static attune_status check_pins(const attune_variant *variant, const attune_pins
 static void fill_recipe(const attune_model *model, attune_kernel *kernel) {
   attune_recipe *recipe = &kernel->recipe;
   recipe->abi = ATTUNE_ABI;
-  recipe->param_bytes = (uint32_t)attune__param_bytes(kernel->variant.op);
   recipe->threads = 32u * kernel->tile.warps;
   recipe->smem_bytes = kernel->ledger.bytes;
   recipe->block_m = kernel->tile.block_m, recipe->block_n = kernel->tile.block_n;
   recipe->cluster = 1;
   model->recipe(&kernel->variant, &kernel->tile, recipe);
+  recipe->param_bytes = (uint32_t)attune__param_bytes(kernel->variant.op, recipe->maps != 0);
 }
 
 void attune__add_constant(attune_kernel *kernel, const char *name, int64_t value,

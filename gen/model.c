@@ -3,10 +3,12 @@
 
 #include "model_fma.h"
 #include "model_mma.h"
+#include "model_wgmma.h"
 
 static const attune_model *const models[] = {
     &attune__model_attn_fwd_fma,
     &attune__model_attn_fwd_mma,
+    &attune__model_attn_fwd_wgmma,
     &attune__model_attn_standard_qk_fma,
     &attune__model_attn_standard_softmax_fma,
     &attune__model_attn_standard_pv_fma,
@@ -21,4 +23,8 @@ const attune_model *attune__model(int op, int part, int family) {
       return model;
   }
   return NULL;
+}
+
+int attune__model_has(const attune_model *model, int field) {
+  return !(ATTUNE_TILE_KNOBS >> field & 1) || (model && model->knobs >> field & 1);
 }

@@ -48,8 +48,16 @@ enum {
 
 enum { ATTUNE_MAX_CANDIDATES = 256 };
 
+/* Order knobs: how the steps of an algorithm are put in line. Only some families have them. */
+enum {
+  ATTUNE_TILE_KNOBS = 1u << ATTUNE__TILE_second_q | 1u << ATTUNE__TILE_order |
+                      1u << ATTUNE__TILE_turns | 1u << ATTUNE__TILE_lazy |
+                      1u << ATTUNE__TILE_chains | 1u << ATTUNE__TILE_persistent
+};
+
 typedef struct attune_model {
   int op, part, family;
+  uint32_t knobs; /* those of ATTUNE_TILE_KNOBS that it has; the others stay 0 */
   const char *template_path;
   uint32_t derived; /* bits of tile fields that follow from others here: a spec's pin of them is
                        meant for the program's other parts */
@@ -69,6 +77,8 @@ typedef struct attune_model {
                const attune_shape *s, attune_cost *out);
 } attune_model;
 
+/* Whether a model has a tile field, by its bit number. */
+int attune__model_has(const attune_model *model, int field);
 /* The model, NULL when none makes that kernel. family 0: the first family that does. */
 const attune_model *attune__model(int op, int part, int family);
 /* FLOPs of the op on a shape by the field's convention: 2 per multiply-add, 4 * pairs * d for

@@ -7,6 +7,7 @@
 #define ATTUNE_DEVICE_H
 
 #include "entry.h"
+#include "tensormap.h"
 
 typedef struct attune__device attune__device;     /* begins with ops */
 typedef struct attune__function attune__function; /* a loaded kernel */
@@ -27,6 +28,9 @@ typedef struct attune__device_ops {
   /* Only launches. params is copied before the return. */
   attune_status (*launch)(attune__device *, attune__function *, const attune__launch_config *,
                           const void *params, size_t param_bytes, void *stream);
+  /* Writes the device's form of a map, ATTUNE__TENSORMAP_BYTES; ATTUNE_INVALID, ATTUNE_UNSUPPORTED
+   * on a device without TMA. Only arithmetic: legal under capture. */
+  attune_status (*encode_map)(attune__device *, const attune__tensormap *, void *out);
   /* Buffers, for verify and bench; synchronous. */
   attune_status (*alloc)(attune__device *, size_t bytes, void **out);
   void (*free)(attune__device *, void *);

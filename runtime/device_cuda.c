@@ -176,6 +176,21 @@ static attune_status cuda_launch(attune__device *device, attune__function *f,
   return check(d->cuda, result, "launching on", d->base.facts.name);
 }
 
+/* Promotion to 128 bytes: 256 made a stream of K and V 12 % slower on an H200. */
+static attune_status cuda_encode_map(attune__device *device, const attune__tensormap *m,
+                                     void *out) {
+  static const uint32_t dense[ATTUNE__TENSORMAP_RANK] = {1, 1, 1, 1, 1};
+  cuda_device *d = (cuda_device *)device;
+  if (!d->cuda->encode_map)
+    return attune_fail(ATTUNE_UNSUPPORTED, "the driver of %s has no tensor maps: CUDA 12 has",
+                       d->base.facts.name);
+  attune__cuda_result result = d->cuda->encode_map(
+      out, (int)m->type, m->rank, (void *)(uintptr_t)m->base, m->extent, m->stride + 1, m->box,
+      dense, 0, (int)m->swizzle, CUDA_MAP_L2_PROMOTION_128B,
+      m->nan_fill ? CUDA_MAP_FILL_NAN : CUDA_MAP_FILL_ZEROS);
+  return check(d->cuda, result, "encoding a tensor map on", d->base.facts.name);
+}
+
 /* ---- buffers --------------------------------------------------------------------------------- */
 
 /* Runs one driver call inside the context: INSIDE(d, "what", call(...)). */
@@ -339,6 +354,7 @@ static const attune__device_ops cuda_ops = {.name = "cuda",
                                             .load = cuda_load,
                                             .unload = cuda_unload,
                                             .launch = cuda_launch,
+                                            .encode_map = cuda_encode_map,
                                             .alloc = cuda_alloc,
                                             .free = cuda_free,
                                             .upload = cuda_upload,

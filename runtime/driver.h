@@ -41,6 +41,11 @@ enum { /* CUdevice_attribute */
        CUDA_ATTRIBUTE_SMEM_BLOCK_OPTIN = 97
 };
 
+enum { /* CUtensorMapL2promotion, CUtensorMapFloatOOBfill */
+       CUDA_MAP_L2_PROMOTION_128B = 2,
+       CUDA_MAP_FILL_ZEROS = 0,
+       CUDA_MAP_FILL_NAN = 1
+};
 enum { CUDA_FUNC_MAX_DYNAMIC_SMEM = 8 }; /* CUfunction_attribute */
 enum { CUDA_CAPTURE_RELAXED = 2 };       /* CUstreamCaptureMode */
 enum { CUDA_STREAM_NON_BLOCKING = 1 };   /* CUstream_flags: no waiting for the default stream */
@@ -77,6 +82,9 @@ enum { CUDA_STREAM_NON_BLOCKING = 1 };   /* CUstream_flags: no waiting for the d
   X(1, launch, "cuLaunchKernel",                                                                   \
     (attune__cuda_function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,  \
      attune__cuda_stream, void **, void **))                                                       \
+  X(0, encode_map, "cuTensorMapEncodeTiled",                                                       \
+    (void *, int, unsigned, void *, const uint64_t *, const uint64_t *, const uint32_t *,          \
+     const uint32_t *, int, int, int, int))                                                        \
   X(1, mem_alloc, "cuMemAlloc_v2", (attune__cuda_pointer *, size_t))                               \
   X(1, mem_free, "cuMemFree_v2", (attune__cuda_pointer))                                           \
   X(1, upload, "cuMemcpyHtoD_v2", (attune__cuda_pointer, const void *, size_t))                    \

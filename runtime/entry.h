@@ -16,7 +16,10 @@
 
 #include <sys/types.h>
 
-enum { ATTUNE_ENTRY_VERSION = 1, ATTUNE_ENTRY_MAX = 64 << 20 };
+/* Tensor maps of a kernel that loads by TMA. */
+enum { ATTUNE_MAP_Q, ATTUNE_MAP_K, ATTUNE_MAP_V, ATTUNE_MAP_O, ATTUNE_MAPS };
+
+enum { ATTUNE_ENTRY_VERSION = 2, ATTUNE_ENTRY_MAX = 64 << 20 };
 
 typedef enum attune_payload {
   ATTUNE_PAYLOAD_CUBIN = 0,  /* ELF, raw */
@@ -45,8 +48,14 @@ typedef struct attune_recipe {
   uint32_t smem_bytes;  /* dynamic shared memory, from the ledger */
   uint32_t grid;        /* ATTUNE_GRIDS */
   uint32_t block_m, block_n;
-  uint32_t cluster;   /* blocks per cluster; 1 */
-  uint32_t workspace; /* ATTUNE_WORKSPACES */
+  uint32_t cluster;    /* blocks per cluster; 1 */
+  uint32_t workspace;  /* ATTUNE_WORKSPACES */
+  uint32_t persistent; /* blocks on an SM that take one tile of the grid after the other; 0: a block a
+                          tile */
+  uint32_t maps;       /* 1: tensor maps of Q, K, V and O stand behind the parameter block */
+  struct {
+    uint32_t rows, columns; /* elements that one TMA instruction moves; a row is a swizzle's width */
+  } box[ATTUNE_MAPS];
 } attune_recipe;
 
 /* What the compiler made of it. */

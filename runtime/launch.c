@@ -82,7 +82,7 @@ static int known_workspace(uint32_t rule) {
 
 attune_status attune__recipe_check(const attune_entry *entry) {
   const attune_recipe *r = &entry->recipe;
-  size_t param_bytes = attune__param_bytes(entry->variant.op);
+  size_t param_bytes = attune__param_bytes(entry->variant.op, r->maps != 0);
   int packed = (entry->variant.features & ATTUNE_FEATURE_VARLEN) != 0;
   const char *wrong = NULL;
   if (r->abi != ATTUNE_ABI)
@@ -143,6 +143,27 @@ static attune_status check_parts(const attune__part *parts, int count,
   return ATTUNE_OK;
 }
 
+static attune_status launch_with_maps(attune__device *device, const attune__part *part,
+                                      const attune__launch_config *config,
+                                      const attune_variant *variant,
+                                      const attune_params_attn_standard *params, void *stream) {
+  attune_params_attn_fwd_maps block;
+  memset(&block, 0, sizeof block);
+  memcpy(&block.params, params, sizeof block.params);
+  block.params.size = sizeof block;
+  attune_status status =
+      attune__maps_fill(device, variant, &part->entry.recipe, params, block.map);
+  if (status) return status;
+  return device->ops->launch(device, part->function, config, &block, sizeof block, stream);
+}
+
+/* A persistent grid has no more blocks than run at once. */
+static uint32_t limit_blocks(const attune__device *device, const attune_recipe *recipe,
+                             uint32_t blocks) {
+  uint32_t most = (uint32_t)device->facts.sm_count * recipe->persistent;
+  return recipe->persistent && blocks > most ? most : blocks;
+}
+
 attune_status attune__launch(attune__device *device, const attune__part *parts, int count,
                              const attune_variant *variant, attune_corner spec_corner,
                              const attune_attn_args *args, void *stream) {
@@ -155,13 +176,15 @@ attune_status attune__launch(attune__device *device, const attune__part *parts, 
   if (!status) status = check_parts(parts, count, variant, &params, blocks);
   for (int i = 0; i < count && !status; i++) {
     const attune_recipe *recipe = &parts[i].entry.recipe;
-    attune__launch_config config = {.grid = blocks[i],
+    attune__launch_config config = {.grid = limit_blocks(device, recipe, blocks[i]),
                                     .threads = recipe->threads,
                                     .smem_bytes = recipe->smem_bytes,
                                     .cluster = recipe->cluster};
     if (blocks[i] == 0) continue; /* no tiles of S: there are no keys */
-    status = device->ops->launch(device, parts[i].function, &config, &params, recipe->param_bytes,
-                                 stream);
+    status = recipe->maps
+                 ? launch_with_maps(device, &parts[i], &config, variant, &params, stream)
+                 : device->ops->launch(device, parts[i].function, &config, &params,
+                                       recipe->param_bytes, stream);
   }
   return status;
 }

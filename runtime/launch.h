@@ -5,6 +5,7 @@
 
 #include "device.h"
 #include "params.def"
+#include "tensormap.h"
 
 /* The C twins of the CUDA parameter blocks. */
 #define ATTUNE__C_U32                               uint32_t
@@ -29,8 +30,14 @@ typedef struct attune_params_attn_standard {
   ATTUNE_PARAMS_ATTN_STANDARD(ATTUNE__C_FIELD)
 } attune_params_attn_standard;
 
-/* Bytes of the op's block; 0 for an unknown op. */
-size_t attune__param_bytes(int op);
+/* The block of an attn_fwd kernel that loads by TMA. */
+typedef struct attune_params_attn_fwd_maps {
+  attune_params_attn_fwd params;
+  _Alignas(64) unsigned char map[ATTUNE_MAPS][ATTUNE__TENSORMAP_BYTES];
+} attune_params_attn_fwd_maps;
+
+/* Bytes of the op's block; 0 for an unknown op. With `maps` that of a kernel that loads by TMA. */
+size_t attune__param_bytes(int op, int maps);
 /* Whether a scalar of that name may be pinned for the op. */
 int attune__pinnable(int op, const char *name);
 
@@ -69,6 +76,11 @@ static inline int64_t attune__scores_pitch(int64_t len_k) {
 /* Bytes by workspace rule; SIZE_MAX when they do not fit a size_t. */
 size_t attune__workspace_bytes(uint32_t rule, int dtype, int64_t batch, int64_t heads_q,
                                int64_t len_q, int64_t len_k);
+/* Encodes the tensor maps of a launch (maps.c). */
+attune_status attune__maps_fill(attune__device *device, const attune_variant *variant,
+                                const attune_recipe *recipe,
+                                const attune_params_attn_standard *params,
+                                unsigned char map[ATTUNE_MAPS][ATTUNE__TENSORMAP_BYTES]);
 /* Launches the parts in order; nothing when no row is asked for. ATTUNE_WORKSPACE: too small. */
 attune_status attune__launch(attune__device *device, const attune__part *parts, int count,
                              const attune_variant *variant, attune_corner spec_corner,

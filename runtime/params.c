@@ -15,7 +15,8 @@
 _Static_assert(sizeof(attune_params_attn_fwd) == offsetof(attune_params_attn_standard, scores),
                "attn_fwd's block is a prefix of attn_standard's");
 
-size_t attune__param_bytes(int op) {
+size_t attune__param_bytes(int op, int maps) {
+  if (maps) return op == ATTUNE_OP_ATTN_FWD ? sizeof(attune_params_attn_fwd_maps) : 0;
   switch (op) {
     case ATTUNE_OP_ATTN_FWD:
     case ATTUNE_OP_ATTN_DEMO:
@@ -176,7 +177,7 @@ static attune_status fill_softcap(const attune_variant *variant, const attune_at
 
 static void fill_sizes(const attune_variant *variant, const attune_attn_args *args,
                        attune_params_attn_standard *out) {
-  out->size = (uint32_t)attune__param_bytes(variant->op);
+  out->size = (uint32_t)attune__param_bytes(variant->op, 0);
   out->abi = ATTUNE_ABI;
   out->batch = args->batch;
   out->heads_q = args->heads_q;

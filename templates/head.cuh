@@ -21,6 +21,13 @@ typedef long long i64;
 
 //@ include("type/" .. dtype.q .. ".cuh")
 
+//@ if params[#params].ctype == "TensorMap" then
+// What TMA must know of a tensor; made by the launch, read by the hardware.
+struct alignas(64) TensorMap {
+  u64 opaque[16];
+};
+
+//@ end
 // The launch fills this block, whose C twin has the same layout. Strides are in elements.
 struct Params {
 //@ for _, p in ipairs(params) do

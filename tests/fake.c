@@ -140,7 +140,7 @@ static attune_recipe recipe_of(const attune_entry *entry) {
   int scores = standard && entry->variant.part == 0;
   int packed = (entry->variant.features & ATTUNE_FEATURE_VARLEN) != 0;
   return (attune_recipe){.abi = ATTUNE_ABI,
-                         .param_bytes = (uint32_t)attune__param_bytes(entry->variant.op),
+                         .param_bytes = (uint32_t)attune__param_bytes(entry->variant.op, 0),
                          .threads = 32u * entry->tile.warps,
                          .smem_bytes = 1024,
                          .grid = scores   ? ATTUNE_GRID_S_TILES

@@ -117,7 +117,7 @@ static attune_entry make_entry(void) {
   entry.tile.stages = 1, entry.tile.warps = 4, entry.tile.family = ATTUNE_FAMILY_FMA;
   attune__kernel_name(&entry.variant, &entry.tile, entry.name);
   entry.recipe.abi = ATTUNE_ABI;
-  entry.recipe.param_bytes = (uint32_t)attune__param_bytes(ATTUNE_OP_ATTN_FWD);
+  entry.recipe.param_bytes = (uint32_t)attune__param_bytes(ATTUNE_OP_ATTN_FWD, 0);
   entry.recipe.threads = 128, entry.recipe.smem_bytes = 98304;
   entry.recipe.grid = ATTUNE_GRID_Q_TILES, entry.recipe.cluster = 1;
   entry.recipe.block_m = 64, entry.recipe.block_n = 32;

@@ -75,7 +75,7 @@ static void make_entry(const char *name, void **bytes, size_t *size) {
   if (entry.variant.pins)
     ck_assert_int_eq(attune__pinset_add(&entry.pins, "window_left", 127), ATTUNE_OK);
   entry.recipe.abi = ATTUNE_ABI;
-  entry.recipe.param_bytes = (uint32_t)attune__param_bytes(entry.variant.op);
+  entry.recipe.param_bytes = (uint32_t)attune__param_bytes(entry.variant.op, 0);
   entry.recipe.threads = 128;
   entry.recipe.grid = ATTUNE_GRID_Q_TILES, entry.recipe.cluster = 1;
   entry.recipe.block_m = 64, entry.recipe.block_n = 64;

@@ -40,7 +40,7 @@ static void make_entry(const attune_variant *v, int part, const attune_pinset *p
   entry.tile.family = ATTUNE_FAMILY_FMA;
   if (pins) entry.pins = *pins;
   entry.recipe = (attune_recipe){.abi = ATTUNE_ABI,
-                                 .param_bytes = (uint32_t)attune__param_bytes(v->op),
+                                 .param_bytes = (uint32_t)attune__param_bytes(v->op, 0),
                                  .threads = 128,
                                  .grid = ATTUNE_GRID_Q_TILES,
                                  .block_m = 16,

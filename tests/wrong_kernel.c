@@ -302,7 +302,7 @@ static attune_status launch(attune__device *device, attune__function *function,
   const attune_variant *v = &function->entry.variant;
   kernel k = {.v = v, .p = params, .fault = w->fault};
   (void)config, (void)stream;
-  ck_assert_uint_eq(param_bytes, attune__param_bytes(v->op));
+  ck_assert_uint_eq(param_bytes, attune__param_bytes(v->op, 0));
   if (k.fault == LAUNCH_FAILS) return attune_fail(ATTUNE_DRIVER, "an illegal address");
   if (v->part != attune__op_parts(v->op) - 1) return ATTUNE_OK; /* the last part does it all */
   for (int64_t b = 0; b < k.p->batch; b++) {

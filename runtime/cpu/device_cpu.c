@@ -5,6 +5,7 @@
 #include "../attune_cpu.h"
 #include "../context.h"
 #include "engine.h"
+#include "tensormap.h"
 #include "tensors.h"
 
 #include <stdio.h>
@@ -78,9 +79,15 @@ static void cpu_unload(attune__device *device, attune__function *f) {
 /* ---- launching --------------------------------------------------------------------------------
  */
 
+enum {
+  PARAMS_MAX = sizeof(attune_params_attn_fwd_maps) > sizeof(attune_params_attn_standard)
+                   ? sizeof(attune_params_attn_fwd_maps)
+                   : sizeof(attune_params_attn_standard)
+};
+
 /* A parameter block as kernels see it: aligned, with tagged pointers. */
 typedef struct tagged_block {
-  _Alignas(64) unsigned char bytes[sizeof(attune_params_attn_standard) + 64];
+  _Alignas(64) unsigned char bytes[PARAMS_MAX];
 } tagged_block;
 
 static void tag_pointers(const attune__tensors *t, const attune__gmem *g, tagged_block *block) {
@@ -88,6 +95,26 @@ static void tag_pointers(const attune__tensors *t, const attune__gmem *g, tagged
     uint64_t pointer = attune__gmem_pointer(g, k);
     memcpy(block->bytes + t->pointer[k], &pointer, sizeof pointer);
   }
+}
+
+/* A map's base becomes the tagged pointer of the tensor at that address. */
+static attune_status tag_maps(const attune__tensors *t, const attune__gmem *g,
+                              tagged_block *block) {
+  for (int m = 0; m < ATTUNE_MAPS; m++) {
+    unsigned char *at =
+        block->bytes + offsetof(attune_params_attn_fwd_maps, map) + m * ATTUNE__TENSORMAP_BYTES;
+    attune__tensormap map;
+    if (!attune__tensormap_decode(at, &map))
+      return attune_fail(ATTUNE_INVALID, "tensor map %d of the parameter block is none", m);
+    for (uint32_t k = 0; k < t->count; k++)
+      if ((uint64_t)(uintptr_t)t->tensor[k].base == map.base) {
+        map.base = attune__gmem_pointer(g, k);
+        break;
+      }
+    attune_status status = attune__tensormap_encode(&map, at);
+    if (status) return status;
+  }
+  return ATTUNE_OK;
 }
 
 static attune_status run(const attune__cpu_launch *launch, attune_cpu_counters *counters) {
@@ -120,10 +147,10 @@ static attune_status cpu_launch(attune__device *device, attune__function *f,
   attune_params_attn_standard known = {0};
   tagged_block block = {{0}};
   attune__tensors tensors;
-  if (param_bytes > sizeof known || param_bytes != f->program->param_bytes)
+  if (param_bytes > sizeof block.bytes || param_bytes != f->program->param_bytes)
     return attune_fail(ATTUNE_INVALID, "%s: %zu bytes of parameters, it takes %u", f->entry.name,
                        param_bytes, f->program->param_bytes);
-  memcpy(&known, params, param_bytes);
+  memcpy(&known, params, f->entry.recipe.maps ? sizeof(attune_params_attn_fwd) : param_bytes);
   memcpy(block.bytes, params, param_bytes);
   attune_status status = attune__tensors_of(variant, &known, &tensors);
   if (status) return status;
@@ -140,7 +167,8 @@ static attune_status cpu_launch(attune__device *device, attune__function *f,
   if (!status) {
     tag_pointers(&tensors, launch.gmem, &block);
     attune_cpu_counters counters = attune_cpu_counters_init();
-    status = run(&launch, &counters);
+    if (f->entry.recipe.maps) status = tag_maps(&tensors, launch.gmem, &block);
+    if (!status) status = run(&launch, &counters);
     keep(d, variant->part, &counters);
     attune__gmem_free(launch.gmem);
   }
@@ -186,6 +214,12 @@ static attune_status cpu_synchronize(attune__device *device) {
   return ATTUNE_OK;
 }
 
+static attune_status cpu_encode_map(attune__device *device, const attune__tensormap *map,
+                                    void *out) {
+  (void)device;
+  return attune__tensormap_encode(map, out);
+}
+
 static attune_status cpu_time_begin(attune__device *device, void *stream) {
   (void)stream;
   return attune_fail(ATTUNE_UNSUPPORTED,
@@ -213,6 +247,7 @@ static const attune__device_ops cpu_ops = {.name = "cpu",
                                            .load = cpu_load,
                                            .unload = cpu_unload,
                                            .launch = cpu_launch,
+                                           .encode_map = cpu_encode_map,
                                            .alloc = cpu_alloc,
                                            .free = cpu_free,
                                            .upload = cpu_copy,

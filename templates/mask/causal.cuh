@@ -2,6 +2,7 @@
 // Mask causal: row i keeps keys up to its diagonal, which starts in the top left corner or ends in
 // the bottom right one.
 constexpr bool kMaskHasUpper = true;
+constexpr bool kMaskHasLower = false;
 
 __device__ __forceinline__ MaskBounds mask_bounds(int, int, int bottom_right, int len_q,
                                                   int len_k) {

@@ -1,6 +1,7 @@
 //@ include("mask/bounds.cuh")
 // Mask none: every row keeps every key.
 constexpr bool kMaskHasUpper = false;
+constexpr bool kMaskHasLower = false;
 
 __device__ __forceinline__ MaskBounds mask_bounds(int, int, int, int, int) {
   return {-kUnbounded, kUnbounded};

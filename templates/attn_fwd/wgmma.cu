@@ -1,0 +1,567 @@
+//-- attn_fwd, family wgmma: exact attention in one pass on Hopper. A warpgroup of 128 threads loads
+//-- tiles by TMA; the others, 64 rows of Q each, multiply by wgmma and do the softmax.
+//--
+//-- A block takes tiles of kBlockM rows of Q. For each it walks down the keys that they see, kBlockN
+//-- at a time, from the last to the first: the masked ones come first. While the tensor cores compute
+//-- P V of one step, the threads compute the softmax of the next: S = Q K^T of the next step is issued
+//-- before O += P V of this one.
+//--
+//-- Contract with the parts, all of which work on plain values:
+//--   type/<dtype>.cuh   elem_t of 16 bits, kChunk, pack
+//--   mask/<mask>.cuh    as in attn_fwd/fma.cu; a mask is its bounds here
+//--   score/score.cuh    softcap and alibi
+//--   prim/*.cuh         each says what it needs at its head
+//-- Row reductions and the hand-over of P belong to this family, so they stand here.
+//@ include("head.cuh")
+
+//@ include("mask/" .. mask .. ".cuh")
+
+//@ include("prim/math.cuh")
+
+//@ include("prim/place.cuh")
+
+//@ include("score/score.cuh")
+
+//@ if features.sink then
+//@   include("score/sink.cuh")
+//@ end
+
+//@ include("prim/address.cuh")
+
+//@ include("prim/mbarrier.cuh")
+
+//@ include("prim/tma.cuh")
+
+//@ include("prim/wgmma.cuh")
+
+__device__ __forceinline__ unsigned lane() { return threadIdx.x % 32; }
+
+constexpr int kGroups = kWarps / 4 - 1;                       // warpgroups that multiply
+constexpr int kStepsQK = kPaddedQK / 16, kStepsPV = kBlockN / 16, kStepsO = kPaddedV / 16;
+constexpr int kColumnsQ = kPanelQK / 2, kColumnsV = kPanelV / 2;  // elements of a panel's row
+constexpr int kPanelsQ = kPaddedQK / kColumnsQ, kPanelsV = kPaddedV / kColumnsV;
+constexpr int kPanelsO = (kPaddedV + kColumnsQ - 1) / kColumnsQ;  // O lies as Q does
+constexpr int kQTiles = kSecondQ + 1;
+constexpr u32 kBytesQ = sizeof(Smem::q) / kQTiles;
+constexpr u32 kBytesK = kBlockN * kPaddedQK * 2, kBytesV = kBlockN * kPaddedV * 2;
+
+// Barriers of a hardware number: 0 is __syncthreads'.
+enum { kAllMultiply = 1, kTurn = 2, kOneGroup = kTurn + kGroups };
+
+// What a block works with: addresses in shared memory, and the kernel's scalars.
+struct Block {
+  u32 q, k, v;
+  u32 q_full, q_free, k_full, k_free, v_full, v_free;  // barriers, one a buffer
+};
+
+__device__ __forceinline__ Block block_of(Smem &smem) {
+  const u32 barriers = shared_address(smem.barriers);
+  Block b;
+  b.q = shared_address(smem.q), b.k = shared_address(smem.k), b.v = shared_address(smem.v);
+  b.q_full = barriers, b.q_free = b.q_full + 8 * kQTiles;
+  b.k_full = b.q_free + 8 * kQTiles, b.k_free = b.k_full + 8 * kStages;
+  b.v_full = b.k_free + 8 * kStages, b.v_free = b.v_full + 8 * kStages;
+  return b;
+}
+
+__device__ __forceinline__ void init_barriers(const Block &b) {
+  for (int i = 0; i < kQTiles; i++) barrier_init(b.q_full + 8 * i, 1), barrier_init(b.q_free + 8 * i, kGroups);
+  for (int i = 0; i < kStages; i++) {
+    barrier_init(b.k_full + 8 * i, 1), barrier_init(b.k_free + 8 * i, kGroups);
+    barrier_init(b.v_full + 8 * i, 1), barrier_init(b.v_free + 8 * i, kGroups);
+  }
+  barriers_publish();
+}
+
+// The keys of a tile of rows: steps [0, count) of kBlockN from `begin` on; those from `full_end` on
+// and those before `full_begin` are masked for some row.
+struct Steps {
+  int begin, end, count, full_begin, full_end;
+};
+
+__device__ __forceinline__ Steps steps_of(const Place &place, MaskBounds bounds) {
+  const int i0 = place.row0 / kGroup, i1 = (place.row1 - 1) / kGroup + 1;
+  Steps s;
+  key_range(bounds, i0, i1, place.len_k, s.begin, s.end);
+  s.count = (s.end - s.begin + kBlockN - 1) / kBlockN;
+  const int all = min(s.end, i0 + bounds.upper + 1) - s.begin;  // keys that every row sees, from above
+  s.full_end = max(all, 0) / kBlockN;
+  s.full_begin = (max(i1 - 1 + bounds.lower - s.begin, 0) + kBlockN - 1) / kBlockN;
+  return s;
+}
+
+// Tiles of rows of all heads and sequences.
+__device__ __forceinline__ unsigned tiles_of(int batch, int heads_q, int len_q, int total_q) {
+  //@ if features.varlen then
+  return (total_q * kGroup / kBlockM + batch) * (heads_q / kGroup);
+  //@ else
+  return ceil_div(len_q * kGroup, kBlockM) * (heads_q / kGroup) * batch;
+  //@ end
+}
+
+// The index of place_of for the t-th tile. Under a mask with an upper bound tiles differ in length:
+// then come, in sections of heads whose K and V fit L2 together, the longest tiles of all heads first.
+__device__ __forceinline__ unsigned in_sections(unsigned t, int batch, int heads_q, int heads_kv,
+                                                int len_q, int len_k) {
+  //@ if not features.varlen and mask ~= "none" then
+  const unsigned tiles = ceil_div(len_q * kGroup, kBlockM), heads = heads_q / kGroup * batch;
+  const unsigned share = heads_q / heads_kv / kGroup;  // that read the same K and V
+  const unsigned section = max(kKeysInL2 / max(len_k, 1), 1) * share;
+  const unsigned first = t / (section * tiles) * section, rest = t % (section * tiles);
+  const unsigned here = min(section, heads - first);
+  return (first + rest % here) * tiles + rest / here;
+  //@ else
+  return t;
+  //@ end
+}
+
+// Coordinates of a place in the tensor maps: with varlen all sequences are one.
+//@ local varlen = features.varlen
+__device__ __forceinline__ int sequence_of_map(const Place &place) {
+  return $(varlen and "0" or "place.sequence");
+}
+__device__ __forceinline__ int query_of_map(const Place &place, int row) {
+  return $(varlen and "(int)place.token_q + " or "")row / kGroup;
+}
+__device__ __forceinline__ int key_of_map(const Place &place, int j) {
+  return $(varlen and "(int)place.token_k + " or "")j;
+}
+
+// ---- the warpgroup that loads ---------------------------------------------------------------------
+
+__device__ __forceinline__ void load_rows(const Params &params, const Block &b, const Place &place,
+                                          const Ring<kQTiles> &ring) {
+  const u32 full = b.q_full + 8 * ring.slot;
+  wait(b.q_free + 8 * ring.slot, ring.parity ^ 1);
+  arrive_and_expect(full, kBlockM * kPaddedQK * 2);
+#pragma unroll
+  for (int p = 0; p < kPanelsQ; p++)
+    load_box(b.q + ring.slot * kBytesQ + p * (kBlockM * kPanelQK), &params.map_q, full,
+             p * kColumnsQ, query_of_map(place, place.row0), place.head_q / kGroup,
+             sequence_of_map(place));
+}
+
+template <int kPanels, int kColumns, int kPanel>
+__device__ __forceinline__ void load_keys(u32 to, u32 full, u32 free, const TensorMap *map,
+                                          const Place &place, Ring<kStages> &ring, int j) {
+  constexpr u32 kBytes = kPanels * kBlockN * kPanel;
+  wait(free + 8 * ring.slot, ring.parity ^ 1);
+  arrive_and_expect(full + 8 * ring.slot, kBytes);
+#pragma unroll
+  for (int p = 0; p < kPanels; p++)
+    load_box(to + ring.slot * kBytes + p * (kBlockN * kPanel), map, full + 8 * ring.slot,
+             p * kColumns, key_of_map(place, j), place.head_kv, sequence_of_map(place), kEvictLast);
+  ring.next();
+}
+
+// K of the next step before V of this one: that is the order in which they are wanted.
+__device__ __forceinline__ void load_tile(const Params &params, const Block &b, const Place &place,
+                                          const Steps &steps, Ring<kQTiles> &ring_q,
+                                          Ring<kStages> &ring_k, Ring<kStages> &ring_v) {
+  load_rows(params, b, place, ring_q);
+  ring_q.next();
+  for (int n = steps.count; n >= 0; n--) {
+    if (n > 0)
+      load_keys<kPanelsQ, kColumnsQ, kPanelQK>(b.k, b.k_full, b.k_free, &params.map_k, place, ring_k,
+                                               steps.begin + (n - 1) * kBlockN);
+    if (n < steps.count)
+      load_keys<kPanelsV, kColumnsV, kPanelV>(b.v, b.v_full, b.v_free, &params.map_v, place, ring_v,
+                                              steps.begin + n * kBlockN);
+  }
+}
+
+// ---- the warpgroups that multiply -----------------------------------------------------------------
+
+// What a thread knows of its two rows after some keys: sum and o are relative to 2^max. It sums its
+// own columns only; the four lanes of a row are added up at the end.
+struct Rows {
+  float max[2], sum[2], o[kPaddedV / 2];
+};
+
+// Element e of an accumulator: row half(e) * 8 below the thread's first, column column(e) from its
+// first.
+__device__ __forceinline__ constexpr int half(int e) { return e / 2 % 2; }
+__device__ __forceinline__ constexpr int column(int e) { return e / 4 * 8 + e % 2; }
+
+__device__ __forceinline__ void clear(Rows &rows) {
+  rows.max[0] = rows.max[1] = kLowest, rows.sum[0] = rows.sum[1] = 0;
+#pragma unroll
+  for (int e = 0; e < kPaddedV / 2; e++) rows.o[e] = 0;
+}
+
+// S = Q K^T, under way.
+__device__ __forceinline__ void start_scores(float (&s)[kBlockN / 2], u32 tile_q, u32 tile_k) {
+  const u64 q = describe<kPanelQK>(tile_q, 0), k = describe<kPanelQK>(tile_k, 0);
+  products_fence();
+#pragma unroll
+  for (int step = 0; step < kStepsQK; step++)
+    multiply_qk(s, q + along<kPanelQK, kBlockM>(step), k + along<kPanelQK, kBlockN>(step), step > 0);
+  products_commit();
+}
+
+// O += P V, under way.
+__device__ __forceinline__ void start_output(Rows &rows, const u32 (&p)[kBlockN / 4], u32 tile_v) {
+  const u64 v = describe<kPanelV>(tile_v, kBlockN * kPanelV);
+  products_fence();
+#pragma unroll
+  for (int step = 0; step < kStepsPV; step++)
+    multiply_pv(rows.o, p[4 * step], p[4 * step + 1], p[4 * step + 2], p[4 * step + 3],
+                v + down<kPanelV>(step));
+  products_commit();
+}
+
+// The largest score of row h, over the four lanes that share it. Order knob kChains: maxima in
+// several chains, so that they wait less for each other.
+__device__ __forceinline__ float row_max(const float (&s)[kBlockN / 2], int h) {
+  float chain[kChains + 1];
+#pragma unroll
+  for (int c = 0; c <= kChains; c++) chain[c] = s[c / 2 * 4 + 2 * h + c % 2];
+#pragma unroll
+  for (int c = kChains + 1; c < kBlockN / 4; c++)
+    chain[c % (kChains + 1)] = fmaxf(chain[c % (kChains + 1)], s[c / 2 * 4 + 2 * h + c % 2]);
+#pragma unroll
+  for (int c = 1; c <= kChains; c++) chain[0] = fmaxf(chain[0], chain[c]);
+  return lanes_max<4>(chain[0]);
+}
+
+// Gives row h the maximum of what was known and of `largest`; returns what its O must be multiplied
+// by. Order knob kLazy: a maximum that grew by less than 2^8 is not taken over: P stays far below
+// what 16 bits hold, and O need not be rescaled.
+__device__ __forceinline__ float raise_max(Rows &rows, int h, float largest) {
+  float raised = fmaxf(rows.max[h], largest);
+  if (kLazy && raised - rows.max[h] <= 8) raised = rows.max[h];
+  const float factor = exp2_approx(rows.max[h] - raised);
+  rows.max[h] = raised;
+  rows.sum[h] *= factor;
+  return factor;
+}
+
+// P = 2^(unit S - max) in the place of S for columns [from, to) of row h, and its sum.
+__device__ __forceinline__ void exponentials(float (&s)[kBlockN / 2], Rows &rows, int h, float unit,
+                                             int from, int to) {
+  float sum[2] = {0, 0};
+#pragma unroll
+  for (int c = 0; c < kBlockN / 4; c++) {
+    if (c < from || c >= to) continue;
+    float &x = s[c / 2 * 4 + 2 * h + c % 2];
+    x = exp2_approx(fmaf(x, unit, -rows.max[h]));
+    sum[c % 2] += x;
+  }
+  rows.sum[h] += sum[0] + sum[1];
+}
+
+__device__ __forceinline__ void rescale(Rows &rows, const float (&factor)[2]) {
+  if (kLazy && !__any_sync(0xffffffff, factor[0] != 1 || factor[1] != 1)) return;
+#pragma unroll
+  for (int e = 0; e < kPaddedV / 2; e++) rows.o[e] *= factor[half(e)];
+}
+
+__device__ __forceinline__ void round_p(u32 (&p)[kBlockN / 4], const float (&s)[kBlockN / 2]) {
+#pragma unroll
+  for (int w = 0; w < kBlockN / 4; w++) p[w] = pack(s[2 * w], s[2 * w + 1]);
+}
+
+// Changes the sign of a warpgroup's rows of Q.
+__device__ __forceinline__ void negate_rows(u32 tile_q, int group) {
+  for (int at = threadIdx.x % 128 * 16; at < kPanelsQ * 64 * kPanelQK; at += 128 * 16) {
+    const u32 place = tile_q + at / (64 * kPanelQK) * (kBlockM * kPanelQK) + at % (64 * kPanelQK);
+    const uint4 x = load_shared(place);
+    store_shared(place, make_uint4(x.x ^ 0x80008000, x.y ^ 0x80008000, x.z ^ 0x80008000,
+                                   x.w ^ 0x80008000));
+  }
+  fence_async();
+  threads_sync(kOneGroup + group, 128);
+}
+
+// V may hold NaN where no row of the sequence sees it, and P is 0 there, not nothing: zeros take its
+// place. Of whole sequences the tensor map ends where they are seen.
+__device__ __forceinline__ void clean_values(u32 tile_v, const Params &params, const Place &place,
+                                             MaskBounds bounds, int j0) {
+  //@ if not features.varlen then
+  if (!params.seqused_q && !params.seqused_k) return;
+  //@ end
+  int begin, end;
+  key_range(bounds, 0, place.len_q, place.len_k, begin, end);
+  if (j0 + kBlockN <= end) return;
+  const int first = max(end - j0, 0) * kPanelV;
+  for (int p = 0; p < kPanelsV; p++)
+    for (int at = first + (threadIdx.x - 128) * 16; at < kBlockN * kPanelV; at += kGroups * 128 * 16)
+      store_shared(tile_v + p * (kBlockN * kPanelV) + at, make_uint4(0, 0, 0, 0));
+  fence_async();
+  threads_sync(kAllMultiply, kGroups * 128);
+}
+
+// Scores by the problem's features, and -inf where a pair is not seen: before any arithmetic, since
+// K may hold NaN there.
+template <bool kMasked>
+__device__ __forceinline__ void adjust_scores(float (&s)[kBlockN / 2], const Params &params,
+                                              const Place &place, MaskBounds bounds, int row, int j0,
+                                              int j_end, float scale, float softcap,
+                                              int bottom_right) {
+  if (!kMasked && !kScored) return;
+#pragma unroll
+  for (int h = 0; h < 2; h++) {
+    const RowScore of = row_score(params, place, row + 8 * h, bottom_right);
+    const int first = j0 + lane() % 4 * 2, i = (row + 8 * h) / kGroup;
+    const int low = i + bounds.lower - first, high = min(i + bounds.upper, j_end - 1) - first;
+#pragma unroll
+    for (int c = 0; c < kBlockN / 4; c++) {
+      float &x = s[c / 2 * 4 + 2 * h + c % 2];
+      const int at = c / 2 * 8 + c % 2;
+      x = score(of, x, first + at, scale, softcap, params.bias_stride_k);
+      if (kMasked && (at < low || at > high)) x = negative_infinity();
+    }
+  }
+}
+
+//@ if dtype.out == dtype.q then
+// Where 16 bytes of O lie: it takes the place of the warpgroup's rows of Q.
+__device__ __forceinline__ u32 output_address(u32 tile, int row, int chunk) {
+  constexpr int kChunks = kPanelQK / 16;
+  const u32 at = row * kPanelQK + chunk % kChunks * 16;
+  return tile + chunk / kChunks * (kBlockM * kPanelQK) +
+         (at ^ (at >> 3 & (kPanelQK == 128 ? 0x70 : kPanelQK == 64 ? 0x30 : 0x10)));
+}
+
+__device__ __forceinline__ void store_output(const Params &params, const Place &place,
+                                             const Rows &rows, const float (&factor)[2], int,
+                                             u32 tile, int group) {
+#pragma unroll
+  for (int step = 0; step < kStepsO; step++) {
+    const float *o = &rows.o[8 * step];
+    const u32 at = output_address(tile, threadIdx.x % 128 / 32 * 16 + lane() % 16,
+                                  2 * step + lane() / 16);
+    store_matrices(at, pack(o[0] * factor[0], o[1] * factor[0]),
+                   pack(o[2] * factor[1], o[3] * factor[1]),
+                   pack(o[4] * factor[0], o[5] * factor[0]),
+                   pack(o[6] * factor[1], o[7] * factor[1]));
+  }
+  fence_async();
+  threads_sync(kOneGroup + group, 128);
+  //@ if not features.varlen then
+  // TMA leaves alone what is beyond the tensor, but not what is beyond the rows in use.
+  if (!params.seqused_q) {
+    if (threadIdx.x % 128 == 0) {
+      for (int p = 0; p < kPanelsO; p++)
+        store_box(tile + p * (kBlockM * kPanelQK), &params.map_o, p * kColumnsQ,
+                  query_of_map(place, place.row0 + group * 64), place.head_q / kGroup,
+                  sequence_of_map(place));
+      stores_commit();
+      stores_have_read();
+    }
+    return;
+  }
+  //@ end
+  const auto o = query_rows(place, params.o, params.o_stride_batch, params.o_stride_seq,
+                            params.o_stride_head);
+  constexpr int kChunksO = kHeadDimV / 8;
+  for (int index = threadIdx.x % 128; index < 64 * kChunksO; index += 128) {
+    const int row = index / kChunksO, chunk = index % kChunksO;
+    if (place.row0 + group * 64 + row < place.row1)
+      *reinterpret_cast<uint4 *>(o.at(place.row0 + group * 64 + row) + chunk * 8) =
+          load_shared(output_address(tile, row, chunk));
+  }
+  threads_sync(kOneGroup + group, 128);
+}
+//@ else
+// O leaves the registers as it is: a quad writes 32 bytes at a time.
+__device__ __forceinline__ void store_output(const Params &params, const Place &place,
+                                             const Rows &rows, const float (&factor)[2], int row,
+                                             u32, int group) {
+  const auto o = query_rows(place, params.o, params.o_stride_batch, params.o_stride_seq,
+                            params.o_stride_head);
+#pragma unroll
+  for (int h = 0; h < 2; h++) {
+    if (row + 8 * h >= place.row1) continue;
+    float *to = o.at(row + 8 * h) + lane() % 4 * 2;
+#pragma unroll
+    for (int g = 0; g < kHeadDimV / 8; g++)
+      *reinterpret_cast<float2 *>(to + 8 * g) = make_float2(
+          rows.o[4 * g + 2 * h] * factor[h], rows.o[4 * g + 2 * h + 1] * factor[h]);
+  }
+  threads_sync(kOneGroup + group, 128);
+}
+//@ end
+
+struct Yes {
+  static constexpr bool yes = true;
+};
+struct No {
+  static constexpr bool yes = false;
+};
+
+extern "C" __global__ void __launch_bounds__(kThreads, 1)
+    $(name)(const __grid_constant__ Params params) {
+  extern __shared__ __align__(1024) unsigned char smem_bytes[];
+  Smem &smem = *reinterpret_cast<Smem *>(smem_bytes);
+  //@ include("prim/scalars.cuh")
+  const Block b = block_of(smem);
+  const int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / 128, 0);
+  const unsigned tiles = tiles_of(batch, heads_q, len_q, total_q);
+
+  if (threadIdx.x == 0) {
+    prefetch_map(&params.map_q), prefetch_map(&params.map_k), prefetch_map(&params.map_v);
+    init_barriers(b);
+  }
+  __syncthreads();
+
+  if (warpgroup == 0) {
+    give_registers<kRegistersLoad>();
+    if (threadIdx.x / 32 == 0 && elect_one()) {
+      Ring<kQTiles> ring_q;
+      Ring<kStages> ring_k, ring_v;
+      for (unsigned t = blockIdx.x; t < tiles; t += gridDim.x) {
+        const Place place = place_of(params, in_sections(t, batch, heads_q, heads_kv, len_q, len_k),
+                                     batch, heads_q, heads_kv, len_q, len_k, total_q, total_k);
+        if (place.row0 >= place.row1) continue;
+        const MaskBounds bounds =
+            mask_bounds(window_left, window_right, bottom_right, place.len_q, place.len_k);
+        load_tile(params, b, place, steps_of(place, bounds), ring_q, ring_k, ring_v);
+      }
+    }
+    return;
+  }
+  take_registers<kRegistersMultiply>();
+
+  // Scale 0 must leave -inf what it is. Its sign goes into Q, so that the largest score of a row is
+  // always the one that counts most.
+  const float unit = fmaxf(score_unit(scale), 1e-37f);
+  const int group = warpgroup - 1, row_of_thread = group * 64 + threadIdx.x % 128 / 32 * 16 + lane() / 4;
+  const bool first_of_group = threadIdx.x % 128 == 0;
+  Ring<kQTiles> ring_q;
+  Ring<kStages> ring_k, ring_v;
+  if (kTurns && group == 0) threads_arrive(kTurn, 256);
+
+  for (unsigned t = blockIdx.x; t < tiles; t += gridDim.x) {
+    const Place place = place_of(params, in_sections(t, batch, heads_q, heads_kv, len_q, len_k), batch,
+                                 heads_q, heads_kv, len_q, len_k, total_q, total_k);
+    if (place.row0 >= place.row1) continue;
+    const MaskBounds bounds =
+        mask_bounds(window_left, window_right, bottom_right, place.len_q, place.len_k);
+    const Steps steps = steps_of(place, bounds);
+    const int row = place.row0 + row_of_thread;
+    const u32 tile_q = b.q + ring_q.slot * kBytesQ + group * 64 * kPanelQK;
+
+    Rows rows;
+    clear(rows);
+    wait(b.q_full + 8 * ring_q.slot, ring_q.parity);
+    if (scale < 0) negate_rows(tile_q, group);
+
+    u32 p[kBlockN / 4];
+    float factor[2];
+    // S of one step to P; `between` runs where the order knob says
+    const auto adjust = [&](float(&s)[kBlockN / 2], int n, auto masked) {
+      adjust_scores<masked.yes>(s, params, place, bounds, row, steps.begin + n * kBlockN, steps.end,
+                                scale, softcap, bottom_right);
+    };
+    const auto raise = [&](const float(&s)[kBlockN / 2], int h) {
+      factor[h] = raise_max(rows, h, row_max(s, h) * unit);
+    };
+
+    if (steps.count > 0) {
+      // The first step has no product to run beside
+      {
+        float s[kBlockN / 2];
+        wait(b.k_full + 8 * ring_k.slot, ring_k.parity);
+        start_scores(s, tile_q, b.k + ring_k.slot * kBytesK);
+        products_wait<0>();
+        if (first_of_group) arrive(b.k_free + 8 * ring_k.slot);
+        ring_k.next();
+        adjust(s, steps.count - 1, Yes());
+        raise(s, 0), raise(s, 1);
+        exponentials(s, rows, 0, unit, 0, kBlockN / 4), exponentials(s, rows, 1, unit, 0, kBlockN / 4);
+        round_p(p, s);
+        wait(b.v_full + 8 * ring_v.slot, ring_v.parity);
+        clean_values(b.v + ring_v.slot * kBytesV, params, place, bounds,
+                     steps.begin + (steps.count - 1) * kBlockN);
+      }
+
+      // S of step n beside O += P V of step n + 1
+      const auto step = [&](int n, auto masked) {
+        const u32 tile_v = b.v + ring_v.slot * kBytesV, v_free = b.v_free + 8 * ring_v.slot;
+        ring_v.next();
+        float s[kBlockN / 2];
+        wait(b.k_full + 8 * ring_k.slot, ring_k.parity);
+        if (kTurns) threads_sync(kTurn + group, 256);
+        start_scores(s, tile_q, b.k + ring_k.slot * kBytesK);
+        if (kPaddedV > 128) rescale(rows, factor);
+        start_output(rows, p, tile_v);
+        if (kTurns) threads_arrive(kTurn + (group + 1) % kGroups, 256);
+        products_wait<1>();
+        if (first_of_group) arrive(b.k_free + 8 * ring_k.slot);
+        ring_k.next();
+        adjust(s, n, masked);
+
+        // The compiler moves exponentials down across the wait for P V unless a loop stands between:
+        // that of the wait for the next V does. Order knob kOrder: what stands before it.
+        const auto output_done = [&] {
+          wait(b.v_full + 8 * ring_v.slot, ring_v.parity);
+          products_wait<0>();
+          if (first_of_group) arrive(v_free);
+          if (masked.yes)
+            clean_values(b.v + ring_v.slot * kBytesV, params, place, bounds, steps.begin + n * kBlockN);
+        };
+        constexpr int kAll = kBlockN / 4;
+        if (kOrder == 0) {  // everything
+          raise(s, 0), exponentials(s, rows, 0, unit, 0, kAll);
+          raise(s, 1), exponentials(s, rows, 1, unit, 0, kAll);
+          output_done();
+        } else if (kOrder == 1) {  // the first row
+          raise(s, 0), exponentials(s, rows, 0, unit, 0, kAll);
+          output_done();
+          raise(s, 1), exponentials(s, rows, 1, unit, 0, kAll);
+        } else if (kOrder == 2) {  // both maxima and the first row's exponentials
+          raise(s, 0), raise(s, 1), exponentials(s, rows, 0, unit, 0, kAll);
+          output_done();
+          exponentials(s, rows, 1, unit, 0, kAll);
+        } else if (kOrder == 3) {  // both maxima
+          raise(s, 0), raise(s, 1);
+          output_done();
+          exponentials(s, rows, 0, unit, 0, kAll), exponentials(s, rows, 1, unit, 0, kAll);
+        } else {  // both maxima, and kOrder - 3 of 8 columns
+          constexpr int kSome = kAll * (kOrder - 3) / 8 / 2 * 2;
+          raise(s, 0), raise(s, 1);
+          exponentials(s, rows, 0, unit, 0, kSome), exponentials(s, rows, 1, unit, 0, kSome);
+          output_done();
+          exponentials(s, rows, 0, unit, kSome, kAll), exponentials(s, rows, 1, unit, kSome, kAll);
+        }
+        round_p(p, s);
+        if (kPaddedV <= 128) rescale(rows, factor);
+      };
+      int n = steps.count - 2;
+#pragma unroll 1
+      for (; n >= max(steps.full_end, 0); n--) step(n, Yes());
+#pragma unroll 1
+      for (; n >= steps.full_begin; n--) step(n, No());
+      if (kMaskHasLower) {
+#pragma unroll 1
+        for (; n >= 0; n--) step(n, Yes());
+      }
+
+      if (kPaddedV > 128) rescale(rows, factor);
+      start_output(rows, p, b.v + ring_v.slot * kBytesV);
+      products_wait<0>();
+      if (first_of_group) arrive(b.v_free + 8 * ring_v.slot);
+      ring_v.next();
+    }
+
+    // O /= sum, LSE = max + log(sum)
+    const auto lse = query_rows(place, params.lse, params.lse_stride_batch, params.lse_stride_seq,
+                                params.lse_stride_head);
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+      float sum = lanes_sum<4>(rows.sum[h]), shrink = 1;
+      //@ if features.sink then
+      shrink = add_sink(params.sinks[place.head_q + min(row + 8 * h, place.row1 - 1) % kGroup],
+                        rows.max[h], sum);
+      //@ end
+      factor[h] = row_factor(sum) * shrink;
+      if (params.lse && lane() % 4 == 0 && row + 8 * h < place.row1)
+        *lse.at(row + 8 * h) = row_lse(rows.max[h], sum);
+    }
+    store_output(params, place, rows, factor, row, tile_q, group);
+    if (first_of_group) arrive(b.q_free + 8 * ring_q.slot);
+    ring_q.next();
+  }
+  if (first_of_group) stores_wait();
+}

@@ -1,0 +1,100 @@
+//-- wgmma of a warpgroup on panels in shared memory: what a family with wgmma multiplies by.
+//-- Needs kPanelQK and kPanelV, bytes of a row of a panel, and kBlockM, kBlockN.
+// Tiles lie in shared memory as panels: all rows of a tile x 32, 64 or 128 bytes of each, one panel
+// behind the other, every panel aligned to 1024 bytes and swizzled over its width.
+//--
+//-- PTX ISA, "wgmma": a matrix descriptor has the address >> 4 in bits 0..13, the leading byte offset
+//-- >> 4 in 16..29, the stride byte offset >> 4 in 32..45, the swizzle in 62..63 (1: 128 bytes).
+
+// Descriptor of a tile whose panels have rows of kWidth bytes. `leading`: bytes from a panel to the
+// next, where columns run along N; of no use where they run along the inner dimension.
+template <int kWidth>
+__device__ __forceinline__ u64 describe(u32 tile, u32 leading) {
+  constexpr u64 kSwizzle = kWidth == 128 ? 1 : kWidth == 64 ? 2 : 3;
+  return (tile & 0x3ffff) >> 4 | (u64)(leading >> 4) << 16 | (u64)(8 * kWidth >> 4) << 32 |
+         kSwizzle << 62;
+}
+// What step `step` of 16 elements adds to a descriptor: along the rows of a tile of kRows rows, where
+// the inner dimension is a row's columns; and down the rows.
+template <int kWidth, int kRows>
+__device__ __forceinline__ constexpr u64 along(int step) {
+  return (step % (kWidth / 32) * 32 + step / (kWidth / 32) * (kRows * kWidth)) >> 4;
+}
+template <int kWidth>
+__device__ __forceinline__ constexpr u64 down(int step) {
+  return step * (16 * kWidth) >> 4;
+}
+
+// Products run beside the threads: between fence and commit they are issued as a group, and until
+// products_wait leaves at most kGroups of the newest, nobody may touch their registers.
+__device__ __forceinline__ void products_fence() {
+  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
+__device__ __forceinline__ void products_commit() {
+  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+template <int kGroups>
+__device__ __forceinline__ void products_wait() {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kGroups) : "memory");
+}
+
+//@ local type = dtype.kv == "bf16" and "bf16" or "f16"
+//@ local function list(count, text)
+//@   local lines = {}
+//@   for i = 0, count - 1 do
+//@     local line = i // 8 + 1
+//@     lines[line] = (lines[line] or "") .. string.format(text, i) .. (i < count - 1 and ", " or "")
+//@   end
+//@   return lines
+//@ end
+//@ local n = tile.block_n
+// S of 64 rows x kBlockN keys, += or = one step of Q K^T; both in shared memory, along their rows.
+__device__ __forceinline__ void multiply_qk(float (&d)[$(n // 2)], u64 q, u64 k, bool add) {
+  asm volatile(
+      "{\n.reg .pred add;\nsetp.ne.b32 add, %$(n // 2 + 2), 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n$(n)k16.f32.$(type).$(type) {"
+//@ for _, line in ipairs(list(n // 2, "%%%d")) do
+      "$(line)"
+//@ end
+      "}, %$(n // 2), %$(n // 2 + 1), add, 1, 1, 0, 0;\n}"
+      :
+//@ for _, line in ipairs(list(n // 2, '"+f"(d[%d])')) do
+      $(line)
+//@ end
+      : "l"(q), "l"(k), "r"((int)add));
+}
+
+//@ local d = (d.v + 15) // 16 * 16
+// O of 64 rows x head_dim_v, += one step of P V; P in registers, V in shared memory, down its rows.
+__device__ __forceinline__ void multiply_pv(float (&d)[$(d // 2)], u32 p0, u32 p1, u32 p2, u32 p3,
+                                            u64 v) {
+  asm volatile(
+      "{\n.reg .pred add;\nsetp.ne.b32 add, 1, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n$(d)k16.f32.$(type).$(type) {"
+//@ for _, line in ipairs(list(d // 2, "%%%d")) do
+      "$(line)"
+//@ end
+      "}, {%$(d // 2), %$(d // 2 + 1), %$(d // 2 + 2), %$(d // 2 + 3)}, %$(d // 2 + 4), add, 1, 1, 1;\n}"
+      :
+//@ for _, line in ipairs(list(d // 2, '"+f"(d[%d])')) do
+      $(line)
+//@ end
+      : "r"(p0), "r"(p1), "r"(p2), "r"(p3), "l"(v));
+}
+
+// Registers of the warpgroup's threads, from here on.
+template <int kRegisters>
+__device__ __forceinline__ void give_registers() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
+}
+template <int kRegisters>
+__device__ __forceinline__ void take_registers() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
+}
+
+// Writes four 8 x 8 matrices; lanes 8 i .. 8 i + 7 give the addresses of the rows of the i-th.
+__device__ __forceinline__ void store_matrices(u32 at, u32 x0, u32 x1, u32 x2, u32 x3) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(at),
+               "r"(x0), "r"(x1), "r"(x2), "r"(x3)
+               : "memory");
+}
