@@ -111,7 +111,7 @@ static int best_tile(uint32_t budget, attune_tile *out) {
     char reason[160];
     attune_ledger ledger = {.count = 0};
     attune_traffic traffic;
-    if (!model->legal(&any.variant, &candidates[i], reason, sizeof reason)) continue;
+    if (!attune__tile_legal(model, &any.variant, &candidates[i], reason, sizeof reason)) continue;
     model->ledger(&any.variant, &candidates[i], &ledger);
     model->traffic(&any.variant, &candidates[i], &shape, &traffic);
     if (ledger.bytes > budget || traffic.requested > least) continue;

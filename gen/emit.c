@@ -18,6 +18,7 @@
  *   sheet [line]                     the data sheet */
 #include "../runtime/launch.h"
 #include "lua_text.h"
+#include "model.h"
 #include "template.h"
 
 #include <float.h>

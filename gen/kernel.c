@@ -43,7 +43,7 @@ attune_status attune__kernel_make(const attune_variant *variant, const attune_ti
   if (!attune__family_serves(variant, tile->family, reason, sizeof reason))
     return attune_fail(ATTUNE_UNSUPPORTED, "%s", reason);
   const attune_model *model = attune__model(variant->op, variant->part, tile->family);
-  if (!model->legal(variant, tile, reason, sizeof reason))
+  if (!attune__tile_legal(model, variant, tile, reason, sizeof reason))
     return attune_fail(ATTUNE_INVALID, "tile: %s", reason);
 
   memset(out, 0, sizeof *out);

@@ -5,6 +5,8 @@
 #include "model_mma.h"
 #include "model_wgmma.h"
 
+#include <stdio.h>
+
 static const attune_model *const models[] = {
     &attune__model_attn_fwd_fma,
     &attune__model_attn_fwd_mma,
@@ -27,4 +29,16 @@ const attune_model *attune__model(int op, int part, int family) {
 
 int attune__model_has(const attune_model *model, int field) {
   return !(ATTUNE_TILE_KNOBS >> field & 1) || (model && model->knobs >> field & 1);
+}
+
+int attune__tile_legal(const attune_model *model, const attune_variant *v, const attune_tile *t,
+                       char *reason, size_t size) {
+#define X(type, field, letters, def, constant, text)                                               \
+  if (t->field && !attune__model_has(model, ATTUNE__TILE_##field))                                 \
+    return snprintf(reason, size, #field " %d: family %s has no such knob", t->field,              \
+                    attune__family_name(model->family)),                                           \
+           0;
+  ATTUNE_TILE_FIELDS(X)
+#undef X
+  return model->legal(v, t, reason, size);
 }

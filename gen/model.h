@@ -77,6 +77,9 @@ typedef struct attune_model {
                const attune_shape *s, attune_cost *out);
 } attune_model;
 
+/* As the model's legal, of all fields: knobs that it has not must be 0. */
+int attune__tile_legal(const attune_model *model, const attune_variant *v, const attune_tile *t,
+                       char *reason, size_t size);
 /* Whether a model has a tile field, by its bit number. */
 int attune__model_has(const attune_model *model, int field);
 /* The model, NULL when none makes that kernel. family 0: the first family that does. */

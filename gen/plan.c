@@ -75,7 +75,7 @@ static void judge(const attune_plan_request *request, const attune_model *model,
   attune__tile_name(&c->tile, c->name);
   model->ledger(v, &c->tile, &c->ledger);
   c->registers = model->registers(v, &c->tile);
-  if (!model->legal(v, &c->tile, c->reason, sizeof c->reason)) return;
+  if (!attune__tile_legal(model, v, &c->tile, c->reason, sizeof c->reason)) return;
   if (!attune__tile_matches(&request->pins, model->derived, &c->tile)) {
     snprintf(c->reason, sizeof c->reason, "tile: not what the spec asks for");
   } else if (c->ledger.bytes > attune__plan_budget(request)) {
@@ -94,6 +94,25 @@ static int by_order(const void *left, const void *right) {
   return strcmp(a->name, b->name);
 }
 
+/* Knobs that the spec fixes hold for every candidate: a model lists its sizes, not all orders of each.
+ * Returns how many different tiles are left. */
+static int pin_knobs(const attune_plan_request *request, const attune_model *model,
+                     attune_tile *tiles, int count) {
+  const attune_tile_pins *pins = &request->pins;
+  int kept = 0;
+  for (int i = 0; i < count; i++) {
+    attune_tile tile = tiles[i];
+#define X(type, field, letters, def, constant, text)                                               \
+  if (pins->fixed & model->knobs & 1u << ATTUNE__TILE_##field) tile.field = pins->tile.field;
+    ATTUNE_TILE_FIELDS(X)
+#undef X
+    int known = 0;
+    for (int j = 0; j < kept && !known; j++) known = !memcmp(&tiles[j], &tile, sizeof tile);
+    if (!known) tiles[kept++] = tile;
+  }
+  return kept;
+}
+
 static attune_status add_family(attune_plan *plan, int family) {
   const attune_plan_request *request = &plan->request;
   if (request->family && request->family != family) return ATTUNE_OK;
@@ -106,6 +125,7 @@ static attune_status add_family(attune_plan *plan, int family) {
   const attune_model *model = attune__model(request->variant.op, request->variant.part, family);
   attune_tile tiles[ATTUNE_MAX_CANDIDATES];
   int count = model->candidates(&request->variant, tiles, ATTUNE_MAX_CANDIDATES);
+  count = pin_knobs(request, model, tiles, count);
   size_t all = (size_t)plan->count + (size_t)count;
   attune_candidate *grown = realloc(plan->candidates, all * sizeof *grown);
   if (!grown) return attune_fail(ATTUNE_NO_MEMORY, "a plan of %zu candidates", all);

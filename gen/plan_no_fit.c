@@ -27,7 +27,7 @@ static int fits(const attune_plan *plan, int qk, int v) {
     const attune_model *model = attune__model(variant.op, variant.part, tile->family);
     attune_ledger ledger = {.count = 0};
     if (!attune__tile_matches(&plan->request.pins, model->derived, tile) ||
-        !model->legal(&variant, tile, ignored, sizeof ignored))
+        !attune__tile_legal(model, &variant, tile, ignored, sizeof ignored))
       continue;
     model->ledger(&variant, tile, &ledger);
     if (ledger.bytes <= attune__plan_budget(&plan->request)) return 1;

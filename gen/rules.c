@@ -109,6 +109,21 @@ static int fma_has_features(const attune_variant *v) {
 static int mma_has_features(const attune_variant *v) {
   return !(v->features & ~features_of(ATTUNE_FAMILY_MMA));
 }
+static int wgmma_has_features(const attune_variant *v) {
+  return !(v->features & ~features_of(ATTUNE_FAMILY_WGMMA));
+}
+static int has_wgmma(const attune_variant *v) {
+  return v->arch == attune__arch(90, 'a');
+}
+static int v_no_wider(const attune_variant *v) {
+  return v->head_dim_v <= v->head_dim_qk;
+}
+static int group_divides_64(const attune_variant *v) {
+  return 64 % v->group == 0;
+}
+static int wgmma_dim(const attune_variant *v) {
+  return v->head_dim_qk <= 256;
+}
 static int known_features(const attune_variant *v) {
   return fma_has_features(v) || mma_has_features(v);
 }
@@ -174,6 +189,20 @@ static const rule rules[] = {
     {OP(ATTN_FWD), FAMILY(MMA), FEATURE, 0, mma_has_features, "not generated yet"},
     {OP(ATTN_FWD), FAMILY(MMA), DIM_V, 0, v_fits_beside_k,
      "on sm_75 no tile of K and V fits 64 KB and a warp's registers; family fma has it"},
+
+    {0, FAMILY(WGMMA), ARCH, 1, has_wgmma, "sm_90a has wgmma, nothing else"},
+    {0, FAMILY(WGMMA), DTYPE, 1, is_16_bit,
+     "tensor cores multiply fp16 and bf16; family fma has fp32"},
+    {0, FAMILY(WGMMA), ALIGN, 0, is_16b,
+     "TMA moves 16 bytes at a time; family fma loads elements"},
+    {0, FAMILY(WGMMA), DIM_QK, 0, wgmma_dim,
+     "the registers of a warpgroup end at 256; family mma goes on"},
+    {0, FAMILY(WGMMA), DIM_V, 0, v_no_wider,
+     "O takes the place of Q; family mma has wider rows of V"},
+    {0, FAMILY(WGMMA), GROUP, 0, group_divides_64,
+     "a group's heads fill the 64 rows of a warpgroup: 1, 2, 4 .. 64; family mma has others"},
+    {OP(ATTN_FWD), FAMILY(WGMMA), FEATURE, 0, wgmma_has_features,
+     "its pipeline reads no tensor of pairs; family mma does"},
 };
 enum { RULES = sizeof rules / sizeof *rules };
 

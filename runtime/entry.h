@@ -50,11 +50,12 @@ typedef struct attune_recipe {
   uint32_t block_m, block_n;
   uint32_t cluster;    /* blocks per cluster; 1 */
   uint32_t workspace;  /* ATTUNE_WORKSPACES */
-  uint32_t persistent; /* blocks on an SM that take one tile of the grid after the other; 0: a block a
-                          tile */
+  uint32_t persistent; /* blocks on an SM that take one tile of the grid after the other; 0: a block
+                          a tile */
   uint32_t maps;       /* 1: tensor maps of Q, K, V and O stand behind the parameter block */
   struct {
-    uint32_t rows, columns; /* elements that one TMA instruction moves; a row is a swizzle's width */
+    uint32_t rows,
+        columns; /* elements that one TMA instruction moves; a row is a swizzle's width */
   } box[ATTUNE_MAPS];
 } attune_recipe;
 

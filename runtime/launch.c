@@ -151,8 +151,7 @@ static attune_status launch_with_maps(attune__device *device, const attune__part
   memset(&block, 0, sizeof block);
   memcpy(&block.params, params, sizeof block.params);
   block.params.size = sizeof block;
-  attune_status status =
-      attune__maps_fill(device, variant, &part->entry.recipe, params, block.map);
+  attune_status status = attune__maps_fill(device, variant, &part->entry.recipe, params, block.map);
   if (status) return status;
   return device->ops->launch(device, part->function, config, &block, sizeof block, stream);
 }
@@ -181,10 +180,9 @@ attune_status attune__launch(attune__device *device, const attune__part *parts, 
                                     .smem_bytes = recipe->smem_bytes,
                                     .cluster = recipe->cluster};
     if (blocks[i] == 0) continue; /* no tiles of S: there are no keys */
-    status = recipe->maps
-                 ? launch_with_maps(device, &parts[i], &config, variant, &params, stream)
-                 : device->ops->launch(device, parts[i].function, &config, &params,
-                                       recipe->param_bytes, stream);
+    status = recipe->maps ? launch_with_maps(device, &parts[i], &config, variant, &params, stream)
+                          : device->ops->launch(device, parts[i].function, &config, &params,
+                                                recipe->param_bytes, stream);
   }
   return status;
 }

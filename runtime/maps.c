@@ -1,9 +1,9 @@
 /* maps.c - the tensor maps of a launch, for kernels that load and store by TMA.
  *
- * Input: a parameter block, and the boxes of the recipe. Output: maps of Q, K, V and O as the device
- * wants them. Q and O have the axes dim, head of a packed group, position, group, sequence, so that a
- * box of group x positions is a tile's rows in their order; K and V dim, position, head, sequence.
- * With varlen there is one sequence, all of them packed. */
+ * Input: a parameter block, and the boxes of the recipe. Output: maps of Q, K, V and O as the
+ * device wants them. Q and O have the axes dim, head of a packed group, position, group, sequence,
+ * so that a box of group x positions is a tile's rows in their order; K and V dim, position, head,
+ * sequence. With varlen there is one sequence, all of them packed. */
 #include "launch.h"
 
 /* A dtype's number in tensor maps. */
@@ -27,8 +27,7 @@ typedef struct axis {
 static attune_status encode(attune__device *device, int dtype, const void *base, const axis *axes,
                             uint32_t rank, void *out) {
   uint64_t bytes = (uint64_t)attune__dtype_bytes(dtype);
-  attune__tensormap map = {
-      .type = type_of(dtype), .rank = rank, .base = (uint64_t)(uintptr_t)base};
+  attune__tensormap map = {.type = type_of(dtype), .rank = rank, .base = (uint64_t)(uintptr_t)base};
   map.swizzle = swizzle_of(axes[0].box * (uint32_t)bytes);
   for (uint32_t k = 0; k < rank; k++) {
     map.extent[k] = axes[k].extent > 0 ? (uint64_t)axes[k].extent : 1;

@@ -1,5 +1,6 @@
 /* tensormap.h - what a tensor map says, for TMA: the plain form that the runtime fills and that a
- * device encodes into the 128 bytes that its kernels read. Rules: cuTensorMapEncodeTiled, CUDA 13.0.
+ * device encodes into the 128 bytes that its kernels read. Rules: cuTensorMapEncodeTiled,
+ * CUDA 13.0.
  */
 #ifndef ATTUNE_TENSORMAP_H
 #define ATTUNE_TENSORMAP_H

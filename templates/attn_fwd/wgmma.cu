@@ -67,8 +67,8 @@ __device__ __forceinline__ Block block_of(Smem &smem) {
 __device__ __forceinline__ void init_barriers(const Block &b) {
   for (int i = 0; i < kQTiles; i++) barrier_init(b.q_full + 8 * i, 1), barrier_init(b.q_free + 8 * i, kGroups);
   for (int i = 0; i < kStages; i++) {
-    barrier_init(b.k_full + 8 * i, 1), barrier_init(b.k_free + 8 * i, kGroups);
-    barrier_init(b.v_full + 8 * i, 1), barrier_init(b.v_free + 8 * i, kGroups);
+    barrier_init(b.k_full + 8 * i, 1), barrier_init(b.k_free + 8 * i, 4 * kGroups);
+    barrier_init(b.v_full + 8 * i, 1), barrier_init(b.v_free + 8 * i, 4 * kGroups);
   }
   barriers_publish();
 }
@@ -200,8 +200,9 @@ __device__ __forceinline__ void start_scores(float (&s)[kBlockN / 2], u32 tile_q
 }
 
 // O += P V, under way.
-__device__ __forceinline__ void start_output(Rows &rows, const u32 (&p)[kBlockN / 4], u32 tile_v) {
+__device__ __forceinline__ void start_output(Rows &rows, u32 (&p)[kBlockN / 4], u32 tile_v) {
   const u64 v = describe<kPanelV>(tile_v, kBlockN * kPanelV);
+  settle(rows.o), settle(p);
   products_fence();
 #pragma unroll
   for (int step = 0; step < kStepsPV; step++)
@@ -430,7 +431,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
   const bool first_of_group = threadIdx.x % 128 == 0;
   Ring<kQTiles> ring_q;
   Ring<kStages> ring_k, ring_v;
-  if (kTurns && group == 0) threads_arrive(kTurn, 256);
+  if (kTurns && group == kGroups - 1) threads_arrive(kTurn, 256);  // the first turn
 
   for (unsigned t = blockIdx.x; t < tiles; t += gridDim.x) {
     const Place place = place_of(params, in_sections(t, batch, heads_q, heads_kv, len_q, len_k), batch,
@@ -465,7 +466,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
         wait(b.k_full + 8 * ring_k.slot, ring_k.parity);
         start_scores(s, tile_q, b.k + ring_k.slot * kBytesK);
         products_wait<0>();
-        if (first_of_group) arrive(b.k_free + 8 * ring_k.slot);
+        if (lane() == 0) arrive(b.k_free + 8 * ring_k.slot);
         ring_k.next();
         adjust(s, steps.count - 1, Yes());
         raise(s, 0), raise(s, 1);
@@ -488,7 +489,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
         start_output(rows, p, tile_v);
         if (kTurns) threads_arrive(kTurn + (group + 1) % kGroups, 256);
         products_wait<1>();
-        if (first_of_group) arrive(b.k_free + 8 * ring_k.slot);
+        if (lane() == 0) arrive(b.k_free + 8 * ring_k.slot);
         ring_k.next();
         adjust(s, n, masked);
 
@@ -497,7 +498,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
         const auto output_done = [&] {
           wait(b.v_full + 8 * ring_v.slot, ring_v.parity);
           products_wait<0>();
-          if (first_of_group) arrive(v_free);
+          if (lane() == 0) arrive(v_free);
           if (masked.yes)
             clean_values(b.v + ring_v.slot * kBytesV, params, place, bounds, steps.begin + n * kBlockN);
         };
@@ -541,7 +542,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
       if (kPaddedV > 128) rescale(rows, factor);
       start_output(rows, p, b.v + ring_v.slot * kBytesV);
       products_wait<0>();
-      if (first_of_group) arrive(b.v_free + 8 * ring_v.slot);
+      if (lane() == 0) arrive(b.v_free + 8 * ring_v.slot);
       ring_v.next();
     }
 

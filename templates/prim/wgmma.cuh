@@ -30,6 +30,18 @@ __device__ __forceinline__ constexpr u64 down(int step) {
 __device__ __forceinline__ void products_fence() {
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }
+// Values that the products use are computed here, not behind the fence, where the compiler would
+// like to have them.
+template <int kCount>
+__device__ __forceinline__ void settle(float (&x)[kCount]) {
+#pragma unroll
+  for (int i = 0; i < kCount; i++) asm volatile("" : "+f"(x[i]));
+}
+template <int kCount>
+__device__ __forceinline__ void settle(u32 (&x)[kCount]) {
+#pragma unroll
+  for (int i = 0; i < kCount; i++) asm volatile("" : "+r"(x[i]));
+}
 __device__ __forceinline__ void products_commit() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }

@@ -1,0 +1,206 @@
+/* model_attn_fwd_wgmma.c - attn_fwd, family wgmma: what templates/attn_fwd/wgmma.cu needs and
+ * costs.
+ *
+ * A block is one warpgroup that loads and one to three that multiply, 64 rows of Q each. Tiles lie
+ * in shared memory as panels whose rows are as wide as the largest swizzle that divides a row. */
+#include "model_attn_fwd.h"
+#include "model_wgmma.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum {
+  STEP = 16,              /* elements of the inner dimension of a product */
+  ROWS = 64,              /* of a warpgroup */
+  L2_FOR_KEYS = 32 << 20, /* bytes of K and V that blocks share in L2: FlashAttention-3's */
+  PANEL_ALIGN = 1024      /* of a swizzle of 128 bytes */
+};
+
+static int padded(int head_dim) {
+  return (head_dim + STEP - 1) / STEP * STEP;
+}
+
+/* Bytes of a panel's row. */
+static int panel(int head_dim) {
+  int bytes = 2 * padded(head_dim);
+  return bytes % 128 == 0 ? 128 : bytes % 64 == 0 ? 64 : 32;
+}
+
+static int groups(const attune_tile *t) {
+  return t->warps / 4 - 1;
+}
+
+static int q_tiles(const attune_tile *t) {
+  return t->second_q + 1;
+}
+
+/* Registers of a thread, by the number of warpgroups that multiply: what setmaxnreg can hand out of
+ * an SM's 65536 (hopper's table of roles: 240 + 24, 240 x 2 + 24, 160 x 3 + 32). */
+static int registers_multiply(const attune_tile *t) {
+  return groups(t) == 3 ? 160 : groups(t) == 2 ? 240 : 256;
+}
+static int registers_load(const attune_tile *t) {
+  return groups(t) == 3 ? 32 : groups(t) == 2 ? 24 : 56;
+}
+
+/* Scores, O and P of a thread, and what NVRTC 13.0 needs beside them to spill nowhere. */
+static int registers(const attune_variant *v, const attune_tile *t) {
+  int need = t->block_n / 2 + padded(v->head_dim_v) / 2 + t->block_n / 4 + 28;
+  if (v->features & (ATTUNE_FEATURE_SOFTCAP | ATTUNE_FEATURE_ALIBI)) need += 8;
+  if (v->group > 1) need += 8;
+  return need;
+}
+
+static int legal_fields(const attune_tile *t, char *reason, size_t size) {
+  if (t->warps != 8 && t->warps != 12 && t->warps != 16)
+    return snprintf(reason, size, "warps %d: family wgmma has 8, 12 or 16", t->warps), 0;
+  if (t->block_m != ROWS * groups(t))
+    return snprintf(reason, size, "block_m %d: %d warps have %d rows", t->block_m, t->warps,
+                    ROWS * groups(t)),
+           0;
+  if (t->block_n < STEP || t->block_n > 256 || t->block_n % STEP)
+    return snprintf(reason, size, "block_n %d: family wgmma has multiples of 16 up to 256",
+                    t->block_n),
+           0;
+  if (t->block_k || t->share_kv)
+    return snprintf(reason, size, "block_k, share_kv: family wgmma has 0"), 0;
+  if (t->stages < 1 || t->stages > 4)
+    return snprintf(reason, size, "stages %d: family wgmma has 1 to 4", t->stages), 0;
+  if (t->second_q > 1 || t->turns > 1 || t->lazy > 1 || t->persistent > 1 || t->order > 10)
+    return snprintf(reason, size, "second_q, turns, lazy and persistent are 0 or 1, order to 10"),
+           0;
+  if (t->chains > 3 || t->chains >= t->block_n / 4)
+    return snprintf(reason, size, "chains %d: family wgmma has 0 to 3", t->chains), 0;
+  return 1;
+}
+
+static int legal(const attune_variant *v, const attune_tile *t, char *reason, size_t size) {
+  if (!legal_fields(t, reason, size)) return 0;
+  if (t->turns && groups(t) == 1)
+    return snprintf(reason, size, "turns 1: there is one warpgroup"), 0;
+  if (t->stages == 1)
+    return snprintf(reason, size, "stages 1: K of the next step lies beside this one's"), 0;
+  if (registers(v, t) <= registers_multiply(t)) return 1;
+  snprintf(reason, size, "registers: needs about %d, a thread has %d", registers(v, t),
+           registers_multiply(t));
+  return 0;
+}
+
+static const int keys[] = {32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 192, 208, 224, 256};
+
+static int candidates(const attune_variant *v, attune_tile *out, int max) {
+  int count = 0;
+  (void)v;
+  for (int g = 1; g <= 3; g++)
+    for (size_t k = 0; k < sizeof keys / sizeof *keys; k++)
+      for (int second = 0; second <= 1; second++)
+        for (int turns = 0; turns <= (g > 1); turns++) {
+          if (count == max) return count;
+          out[count++] = (attune_tile){.family = ATTUNE_FAMILY_WGMMA,
+                                       .block_m = (uint16_t)(ROWS * g),
+                                       .block_n = (uint16_t)keys[k],
+                                       .stages = 2,
+                                       .warps = (uint8_t)(4 * (g + 1)),
+                                       .second_q = (uint8_t)second,
+                                       .persistent = (uint8_t)second,
+                                       .order = 2,
+                                       .turns = (uint8_t)turns};
+        }
+  return count;
+}
+
+static void add_panels(attune_ledger *ledger, const char *name, int rows, int head_dim, int width,
+                       const char *note) {
+  int columns = width / 2, panels = (padded(head_dim) + columns - 1) / columns;
+  attune__ledger_add(ledger, name, "elem_t", 2, (uint32_t)(rows * panels), (uint32_t)columns,
+                     PANEL_ALIGN, note);
+}
+
+static void ledger(const attune_variant *v, const attune_tile *t, attune_ledger *out) {
+  int larger = v->head_dim_qk > v->head_dim_v ? v->head_dim_qk : v->head_dim_v;
+  add_panels(out, "q", q_tiles(t) * t->block_m, larger, panel(v->head_dim_qk),
+             "panels of Q, then of O");
+  add_panels(out, "k", t->stages * t->block_n, v->head_dim_qk, panel(v->head_dim_qk),
+             "panels of K, a tile a stage");
+  add_panels(out, "v", t->stages * t->block_n, v->head_dim_v, panel(v->head_dim_v),
+             "panels of V, a tile a stage");
+  attune__ledger_add(out, "barriers", "u64", 8, (uint32_t)(2 * q_tiles(t) + 4 * t->stages), 1, 8,
+                     "mbarriers: full and free of each buffer");
+}
+
+static void constants(attune_kernel *kernel) {
+  const attune_variant *v = &kernel->variant;
+  const attune_tile *t = &kernel->tile;
+  attune__add_constant(kernel, "kHeadDimQK", v->head_dim_qk, "elements of a row of Q and K");
+  attune__add_constant(kernel, "kHeadDimV", v->head_dim_v, "elements of a row of V and O");
+  attune__add_constant(kernel, "kPaddedQK", padded(v->head_dim_qk), "whole steps of 16 of them");
+  attune__add_constant(kernel, "kPaddedV", padded(v->head_dim_v), "the same");
+  attune__add_constant(kernel, "kPanelQK", panel(v->head_dim_qk),
+                       "bytes of a panel's row of Q, K, O");
+  attune__add_constant(kernel, "kPanelV", panel(v->head_dim_v), "bytes of a panel's row of V");
+  attune__add_constant(kernel, "kRegistersLoad", registers_load(t), "of a thread that loads");
+  attune__add_constant(kernel, "kRegistersMultiply", registers_multiply(t),
+                       "of a thread that multiplies");
+  attune__add_constant(kernel, "kKeysInL2", L2_FOR_KEYS / (2 * (v->head_dim_qk + v->head_dim_v)),
+                       "keys of heads that work beside each other");
+}
+
+static void set_box(attune_recipe *out, int map, int rows, int width) {
+  out->box[map].rows = (uint32_t)rows, out->box[map].columns = (uint32_t)width / 2;
+}
+
+static void recipe(const attune_variant *v, const attune_tile *t, attune_recipe *out) {
+  attune__forward_recipe(v, t, out);
+  out->maps = 1;
+  out->persistent = t->persistent;
+  set_box(out, ATTUNE_MAP_Q, t->block_m, panel(v->head_dim_qk));
+  set_box(out, ATTUNE_MAP_K, t->block_n, panel(v->head_dim_qk));
+  set_box(out, ATTUNE_MAP_V, t->block_n, panel(v->head_dim_v));
+  set_box(out, ATTUNE_MAP_O, ROWS, panel(v->head_dim_qk));
+}
+
+/* Per score max, FMA, ex2, sum and half a conversion; per element of O a multiplication. */
+static const double instructions_per_score = 4.5;
+
+static void cost(const attune_variant *v, const attune_tile *t, const attune_board *b,
+                 const attune_shape *s, attune_cost *out) {
+  double heads = (double)(s->batch * s->heads_q);
+  attune_mask_sums sums;
+  attune_traffic bytes;
+  attune_ledger smem = {.count = 0};
+  attune__mask_blocks(v, s, t->block_m, t->block_n, &sums);
+  attune__forward_traffic(v, t, s, &bytes);
+  ledger(v, t, &smem);
+  double steps = heads * (double)sums.steps, scores = (double)t->block_m * t->block_n;
+  int qk = padded(v->head_dim_qk), vv = padded(v->head_dim_v);
+  attune_work work = {.blocks = heads * (double)sums.blocks,
+                      .steps = steps,
+                      .tensor = steps * 2 * scores * (qk + vv),
+                      .exponentials = steps * scores,
+                      .instructions =
+                          steps * (instructions_per_score * scores + t->block_m * vv) / 32,
+                      .blocks_per_head = (double)sums.blocks,
+                      .warps = 4 * groups(t),
+                      .registers = registers_multiply(t),
+                      .smem_bytes = smem.bytes,
+                      .kv_bytes = attune__kv_bytes(v, s)};
+  /* Each warpgroup reads its rows of Q and all of K, then all of V; TMA fills them once. */
+  double read = groups(t) * (2.0 * ROWS * qk + 2.0 * t->block_n * (qk + vv));
+  work.wavefronts = steps * (read + 2.0 * t->block_n * (qk + vv)) / 128;
+  attune__work_cost(b, &work, &bytes, out);
+}
+
+const attune_model attune__model_attn_fwd_wgmma = {
+    .op = ATTUNE_OP_ATTN_FWD,
+    .family = ATTUNE_FAMILY_WGMMA,
+    .knobs = ATTUNE_TILE_KNOBS,
+    .template_path = "attn_fwd/wgmma.cu",
+    .candidates = candidates,
+    .legal = legal,
+    .ledger = ledger,
+    .constants = constants,
+    .recipe = recipe,
+    .registers = registers,
+    .traffic = attune__forward_traffic,
+    .cost = cost,
+};
