@@ -184,10 +184,13 @@ static attune_status cuda_encode_map(attune__device *device, const attune__tenso
   if (!d->cuda->encode_map)
     return attune_fail(ATTUNE_UNSUPPORTED, "the driver of %s has no tensor maps: CUDA 12 has",
                        d->base.facts.name);
+  attune_status status = enter(d); /* the driver encodes for the current context's device */
+  if (status) return status;
   attune__cuda_result result = d->cuda->encode_map(
       out, (int)m->type, m->rank, (void *)(uintptr_t)m->base, m->extent, m->stride + 1, m->box,
       dense, 0, (int)m->swizzle, CUDA_MAP_L2_PROMOTION_128B,
       m->nan_fill ? CUDA_MAP_FILL_NAN : CUDA_MAP_FILL_ZEROS);
+  leave(d);
   return check(d->cuda, result, "encoding a tensor map on", d->base.facts.name);
 }
 
