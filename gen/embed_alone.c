@@ -52,6 +52,7 @@ static attune_status check_kernel(const attune_entry *e) {
   if (e->pins.count) return refuse(e->name, "it has pins");
   if (e->recipe.workspace != ATTUNE_WORKSPACE_NONE) return refuse(e->name, "it needs a workspace");
   if (e->recipe.cluster != 1) return refuse(e->name, "it launches in clusters");
+  if (e->recipe.maps) return refuse(e->name, "it loads by TMA; family mma does not");
   return ATTUNE_OK;
 }
 
@@ -283,7 +284,7 @@ static void environment(const alone *a, attune__text *out) {
   attune__lua_string(out, "prefix", a->prefix);
   attune__lua_string(out, "upper", a->upper);
   attune__lua_int(out, "abi", ATTUNE_ABI);
-  attune__lua_int(out, "param_bytes", (int64_t)attune__param_bytes(ATTUNE_OP_ATTN_FWD));
+  attune__lua_int(out, "param_bytes", (int64_t)attune__param_bytes(ATTUNE_OP_ATTN_FWD, 0));
   attune__lua_int(out, "length_limit", ATTUNE_LENGTH_LIMIT);
   attune__lua_int(out, "align_16b", ATTUNE_ALIGN_16B);
   attune__lua_int(out, "align_elem", ATTUNE_ALIGN_ELEM);

@@ -160,11 +160,11 @@ static void add_tile(attune__text *out, const attune_tile *tile) {
 
 static void add_map(attune__text *out, const char *name, const char *note) {
   attune__text_puts(out, "  {");
-  add_string(out, "ctype", "TensorMap");
-  add_string(out, "name", name);
-  add_string(out, "note", note);
-  add_bool(out, "pinnable", 0);
-  add_bool(out, "pinned", 0);
+  attune__lua_string(out, "ctype", "TensorMap");
+  attune__lua_string(out, "name", name);
+  attune__lua_string(out, "note", note);
+  attune__lua_bool(out, "pinnable", 0);
+  attune__lua_bool(out, "pinned", 0);
   attune__text_puts(out, "},\n");
 }
 

@@ -315,6 +315,13 @@ __device__ __forceinline__ void adjust_scores(float (&s)[kBlockN / 2], const Par
   }
 }
 
+// A row that sees no key gives 0, whatever V holds where others look.
+__device__ __forceinline__ void clear_empty(Rows &rows, const float (&factor)[2]) {
+  if (factor[0] != 0 && factor[1] != 0) return;
+#pragma unroll
+  for (int e = 0; e < kPaddedV / 2; e++) rows.o[e] = factor[half(e)] != 0 ? rows.o[e] : 0;
+}
+
 //@ if dtype.out == dtype.q then
 // Where 16 bytes of O lie: it takes the place of the warpgroup's rows of Q.
 __device__ __forceinline__ u32 output_address(u32 tile, int row, int chunk) {
@@ -560,6 +567,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
       if (params.lse && lane() % 4 == 0 && row + 8 * h < place.row1)
         *lse.at(row + 8 * h) = row_lse(rows.max[h], sum);
     }
+    clear_empty(rows, factor);
     store_output(params, place, rows, factor, row, tile_q, group);
     if (first_of_group) arrive(b.q_free + 8 * ring_q.slot);
     ring_q.next();

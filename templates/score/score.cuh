@@ -62,6 +62,7 @@ __device__ __forceinline__ RowScore row_score(const Params &params, const Place 
   return of;
 }
 
+//@ if scored then
 // The same from the pair's bias and j - row.diagonal, where a family has them at hand.
 __device__ __forceinline__ float score_of(const RowScore &row, float s, float bias, float distance,
                                           float scale, float softcap) {
@@ -82,8 +83,10 @@ __device__ __forceinline__ float score_of(const RowScore &row, float s, float bi
   return s;
 }
 
+//@ end
 __device__ __forceinline__ float score(const RowScore &row, float s, int j, float scale,
                                        float softcap, i64 bias_stride_k) {
+  //@ if scored then
   float bias = 0, distance = 0;
   //@ if features.bias then
   bias = bias_of(row.bias[j * bias_stride_k]);
@@ -92,4 +95,7 @@ __device__ __forceinline__ float score(const RowScore &row, float s, int j, floa
   distance = j - row.diagonal;
   //@ end
   return score_of(row, s, bias, distance, scale, softcap);
+  //@ else
+  return s;
+  //@ end
 }
