@@ -32,14 +32,17 @@ void attune__mask_range(const attune_variant *v, const attune_shape *s, int64_t 
 void attune__mask_blocks(const attune_variant *v, const attune_shape *s, int64_t block_m,
                          int64_t block_n, attune_mask_sums *out) {
   *out = (attune_mask_sums){0};
-  int64_t group = v->group, rows = s->len_q * group;
+  int64_t group = v->group, rows = s->len_q * group, first, last;
+  attune__mask_range(v, s, 0, s->len_q, &first, &last);
   for (int64_t row0 = 0; row0 < rows; row0 += block_m) {
     int64_t row1 = row0 + block_m < rows ? row0 + block_m : rows, begin, end;
     attune__mask_range(v, s, row0 / group, (row1 - 1) / group + 1, &begin, &end);
     out->blocks++;
     out->keys += end - begin;
     out->pairs += (row1 - row0) * (end - begin);
-    out->steps += (end - begin + block_n - 1) / block_n;
+    int64_t steps = (end - begin + block_n - 1) / block_n;
+    out->steps += steps;
+    out->loaded += clamp(begin + steps * block_n, end, last > end ? last : end) - begin;
   }
 }
 

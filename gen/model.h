@@ -98,6 +98,7 @@ void attune__mask_range(const attune_variant *variant, const attune_shape *shape
 typedef struct attune_mask_sums {
   int64_t blocks; /* ceil(len_q * group / block_m) */
   int64_t keys;   /* lengths of their key ranges */
+  int64_t loaded; /* the same in whole tiles, up to the last key that some row of the head sees */
   int64_t pairs;  /* rows in the block times that length */
   int64_t steps;  /* whole and partial tiles of block_n keys */
 } attune_mask_sums;

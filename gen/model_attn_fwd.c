@@ -7,16 +7,15 @@ void attune__forward_recipe(const attune_variant *v, const attune_tile *t, attun
   out->workspace = ATTUNE_WORKSPACE_NONE;
 }
 
-/* Q, O and LSE once per block, K and V over the key range of each block and query head. */
-void attune__forward_traffic(const attune_variant *v, const attune_tile *t, const attune_shape *s,
-                             attune_traffic *out) {
+static void traffic(const attune_variant *v, const attune_tile *t, const attune_shape *s, int whole,
+                    attune_traffic *out) {
   double heads = (double)(s->batch * s->heads_q), kv_heads = (double)(s->batch * s->heads_kv);
   double rows = heads * (double)s->len_q, kv_bytes = attune__dtype_bytes(v->dtype_kv);
   attune_mask_sums sums;
   int64_t begin, end;
   attune__mask_blocks(v, s, t->block_m, t->block_n, &sums);
   attune__mask_range(v, s, 0, s->len_q, &begin, &end);
-  double requested = heads / v->group * (double)sums.keys,
+  double requested = heads / v->group * (double)(whole ? sums.loaded : sums.keys),
          distinct = kv_heads * (double)(end - begin);
   *out = (attune_traffic){0};
   attune__traffic_read(out, "Q", "batch * heads_q * len_q * head_dim_qk",
@@ -32,6 +31,16 @@ void attune__forward_traffic(const attune_variant *v, const attune_tile *t, cons
   attune__traffic_write(out, "O", "batch * heads_q * len_q * head_dim_v",
                         v->head_dim_v * attune__dtype_bytes(v->dtype_out), rows);
   attune__traffic_write(out, "LSE", "batch * heads_q * len_q", 4, rows);
+}
+
+void attune__forward_traffic(const attune_variant *v, const attune_tile *t, const attune_shape *s,
+                             attune_traffic *out) {
+  traffic(v, t, s, 0, out);
+}
+
+void attune__forward_traffic_whole(const attune_variant *v, const attune_tile *t,
+                                   const attune_shape *s, attune_traffic *out) {
+  traffic(v, t, s, 1, out);
 }
 
 /* Looks at cu_seqlens_q in the search for a tile's sequence, over all tiles; prim/place.cuh. */
@@ -51,9 +60,10 @@ static double searches(const attune_variant *v, const attune_tile *t, const attu
 
 /* Beside the search each thread reads where its sequence begins and ends. */
 void attune__forward_varlen_traffic(const attune_variant *v, const attune_tile *t,
-                                    const attune_shape *s, attune_traffic *out) {
+                                    const attune_shape *s, int threads_block,
+                                    attune_traffic *out) {
   int64_t tiles = s->batch * s->len_q * v->group / t->block_m + s->batch;
-  double threads = 32.0 * t->warps * (double)(s->heads_q / v->group), all = (double)s->batch + 1;
+  double threads = threads_block * (double)(s->heads_q / v->group), all = (double)s->batch + 1;
   double blocks = (double)tiles * threads;
   attune__traffic_read(out, "CU_Q", "threads * (2 + log2(batch))", 4,
                        2 * blocks + threads * searches(v, t, s, tiles), all);

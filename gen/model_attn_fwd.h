@@ -6,11 +6,17 @@
 #include "model.h"
 
 void attune__forward_recipe(const attune_variant *v, const attune_tile *t, attune_recipe *out);
+/* Q, O and LSE once per block, K and V over the key range of each block and query head. */
 void attune__forward_traffic(const attune_variant *v, const attune_tile *t, const attune_shape *s,
                              attune_traffic *out);
+/* The same where K and V come in whole tiles of block_n keys (TMA). */
+void attune__forward_traffic_whole(const attune_variant *v, const attune_tile *t,
+                                   const attune_shape *s, attune_traffic *out);
 
-/* What feature varlen has every thread read of cu_seqlens; of sequences of one length. */
+/* What feature varlen has `threads_block` threads of each block read of cu_seqlens; of sequences of
+ * one length. */
 void attune__forward_varlen_traffic(const attune_variant *v, const attune_tile *t,
-                                    const attune_shape *s, attune_traffic *out);
+                                    const attune_shape *s, int threads_block,
+                                    attune_traffic *out);
 
 #endif

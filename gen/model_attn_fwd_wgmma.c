@@ -169,7 +169,7 @@ static void cost(const attune_variant *v, const attune_tile *t, const attune_boa
   attune_traffic bytes;
   attune_ledger smem = {.count = 0};
   attune__mask_blocks(v, s, t->block_m, t->block_n, &sums);
-  attune__forward_traffic(v, t, s, &bytes);
+  attune__forward_traffic_whole(v, t, s, &bytes);
   ledger(v, t, &smem);
   double steps = heads * (double)sums.steps, scores = (double)t->block_m * t->block_n;
   int qk = padded(v->head_dim_qk), vv = padded(v->head_dim_v);
@@ -201,6 +201,6 @@ const attune_model attune__model_attn_fwd_wgmma = {
     .constants = constants,
     .recipe = recipe,
     .registers = registers,
-    .traffic = attune__forward_traffic,
+    .traffic = attune__forward_traffic_whole,
     .cost = cost,
 };

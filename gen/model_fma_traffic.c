@@ -88,5 +88,5 @@ void attune__fma_feature_traffic(const attune_variant *v, const attune_tile *t,
   if (f & ATTUNE_FEATURE_SINK)
     attune__traffic_read(out, "SINKS", "16 lanes * rows", 4, groups * n.blocks * lanes,
                          rows > 0 && n.blocks > 0 ? (double)s->heads_q : 0);
-  if (f & ATTUNE_FEATURE_VARLEN) attune__forward_varlen_traffic(v, t, s, out);
+  if (f & ATTUNE_FEATURE_VARLEN) attune__forward_varlen_traffic(v, t, s, 32 * t->warps, out);
 }

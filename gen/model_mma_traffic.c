@@ -101,7 +101,7 @@ void attune__mma_feature_traffic(const attune_variant *v, const attune_tile *t,
     attune__traffic_read(out, "SINKS", "4 lanes * rows of tiles", 4, groups * n.blocks * lanes,
                          any ? (double)s->heads_q : 0);
   if (!(f & ATTUNE_FEATURE_VARLEN)) return;
-  attune__forward_varlen_traffic(v, t, s, out);
+  attune__forward_varlen_traffic(v, t, s, 32 * t->warps, out);
   attune__traffic_read(out, "CU_Q", "threads * 2, after the loop", 4,
                        groups * n.blocks * 64.0 * t->warps, 0);
 }

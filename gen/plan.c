@@ -94,8 +94,8 @@ static int by_order(const void *left, const void *right) {
   return strcmp(a->name, b->name);
 }
 
-/* Knobs that the spec fixes hold for every candidate: a model lists its sizes, not all orders of each.
- * Returns how many different tiles are left. */
+/* Knobs that the spec fixes hold for every candidate: a model lists its sizes, not all orders of
+ * each. Returns how many different tiles are left. */
 static int pin_knobs(const attune_plan_request *request, const attune_model *model,
                      attune_tile *tiles, int count) {
   const attune_tile_pins *pins = &request->pins;
