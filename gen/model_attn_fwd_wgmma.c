@@ -13,7 +13,8 @@ enum {
   STEP = 16,              /* elements of the inner dimension of a product */
   ROWS = 64,              /* of a warpgroup */
   L2_FOR_KEYS = 32 << 20, /* bytes of K and V that blocks share in L2: FlashAttention-3's */
-  PANEL_ALIGN = 1024      /* of a swizzle of 128 bytes */
+  PANEL_ALIGN = 1024,     /* of a swizzle of 128 bytes */
+  JOB_WORDS = 24          /* of struct Job */
 };
 
 static int padded(int head_dim) {
@@ -124,6 +125,8 @@ static void ledger(const attune_variant *v, const attune_tile *t, attune_ledger 
              "panels of K, a tile a stage");
   add_panels(out, "v", t->stages * t->block_n, v->head_dim_v, panel(v->head_dim_v),
              "panels of V, a tile a stage");
+  attune__ledger_add(out, "jobs", "u32", 4, (uint32_t)q_tiles(t), JOB_WORDS, 16,
+                     "of each tile of Q: place, mask, steps");
   attune__ledger_add(out, "barriers", "u64", 8, (uint32_t)(2 * q_tiles(t) + 4 * t->stages), 1, 8,
                      "mbarriers: full and free of each buffer");
 }

@@ -54,7 +54,7 @@ START_TEST(both_sides_lay_the_block_out_alike) {
   check_layout(forward, sizeof forward / sizeof *forward, attune__param_bytes(ATTUNE_OP_ATTN_FWD, 0));
   check_layout(standard, sizeof standard / sizeof *standard,
                attune__param_bytes(ATTUNE_OP_ATTN_STANDARD, 0));
-  ck_assert_uint_eq(attune__param_bytes(0), 0);
+  ck_assert_uint_eq(attune__param_bytes(0, 0), 0);
   ck_assert_str_eq(standard[0].name, "size"); /* first members, whatever follows */
   ck_assert_str_eq(standard[1].name, "abi");
 }

@@ -79,8 +79,9 @@ struct attune__warp {
   uint32_t *clock; /* its vector clock; clock[agent] is its own time */
 
   /* divergence (exec.c): lanes at pc, lanes that have not returned; when those differ, the pcs of
-   * all, and the least of the lanes that don't run */
-  uint32_t pc, mask, live, next;
+   * all, and the least of the lanes that don't run. Gathered lanes let the others run until these
+   * come to the instruction that they wait at */
+  uint32_t pc, mask, live, next, gathered;
   uint32_t pcs[ATTUNE__LANES];
   const attune__ins *at; /* being executed, for reports */
 

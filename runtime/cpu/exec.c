@@ -46,11 +46,14 @@ uint64_t attune__uniform64(attune__warp *w, const attune__ins *i, uint32_t k, ui
 /* ---- divergence -------------------------------------------------------------------------------
  */
 
-/* The lanes with the least pc run next; `next` is where the nearest others wait. */
+/* The lanes with the least pc run next; `next` is where the nearest others wait. Gathered lanes are
+ * taken in where they are met, from before or from behind. */
 static void regroup(attune__warp *w) {
   uint32_t least = UINT32_MAX, next = UINT32_MAX, mask = 0;
+  uint32_t running = w->live & ~w->gathered;
+  if (!running) running = w->live, w->gathered = 0; /* nobody is left to come */
   for (uint32_t l = 0; l < ATTUNE__LANES; l++)
-    if (w->live >> l & 1 && w->pcs[l] < least) least = w->pcs[l];
+    if (running >> l & 1 && w->pcs[l] < least) least = w->pcs[l];
   for (uint32_t l = 0; l < ATTUNE__LANES; l++) {
     if (!(w->live >> l & 1)) continue;
     if (w->pcs[l] == least)
@@ -58,7 +61,7 @@ static void regroup(attune__warp *w) {
     else if (w->pcs[l] < next)
       next = w->pcs[l];
   }
-  w->pc = least, w->mask = mask, w->next = next;
+  w->pc = least, w->mask = mask, w->next = w->gathered ? 0 : next;
 }
 
 static void set_pcs(attune__warp *w, uint32_t lanes, uint32_t pc) {
@@ -109,6 +112,19 @@ static void check_warp(attune__warp *w, const attune__ins *i, uint32_t active) {
                   w->live >> attune__first(missing) & 1 ? "is elsewhere" : "has returned");
 }
 
+/* 1 when the running lanes have to wait for others that the instruction names. */
+static int gather(attune__warp *w, const attune__ins *i, uint32_t active) {
+  uint32_t members = attune__r32(w, i, 0)[attune__first(active)];
+  if (!(members & w->live & ~active & ~w->gathered)) {
+    w->gathered = 0;
+    return 0;
+  }
+  w->gathered |= active;
+  set_pcs(w, w->mask, w->pc);
+  regroup(w);
+  return 1;
+}
+
 /* Instructions that need more than to be executed. */
 static void step_slowly(attune__warp *w, const attune__ins *i, uint32_t active) {
   if (i->flags & ATTUNE__OP_BRANCH) {
@@ -119,6 +135,7 @@ static void step_slowly(attune__warp *w, const attune__ins *i, uint32_t active) 
     leave(w, active);
     return;
   }
+  if (active && i->flags & ATTUNE__OP_GATHERS && gather(w, i, active)) return;
   if (active) {
     if (i->flags & ATTUNE__OP_WARP) check_warp(w, i, active);
     if (w->busy) attune__async_touch(w, i);
@@ -129,7 +146,8 @@ static void step_slowly(attune__warp *w, const attune__ins *i, uint32_t active) 
 
 void attune__exec(attune__warp *w, uint32_t limit) {
   const attune__ins *ins = w->engine->launch->program->ins;
-  const uint32_t slow = ATTUNE__OP_BRANCH | ATTUNE__OP_RETURN | ATTUNE__OP_WARP | ATTUNE__OP_WAITS;
+  const uint32_t slow = ATTUNE__OP_BRANCH | ATTUNE__OP_RETURN | ATTUNE__OP_WARP | ATTUNE__OP_WAITS |
+                        ATTUNE__OP_GATHERS;
   uint64_t executed = 0;
   while (w->state == ATTUNE__READY && executed < limit) {
     const attune__ins *i = &ins[w->pc];
@@ -203,6 +221,6 @@ void attune__exec_reset(attune__warp *w) {
       slot[l] = special_of(w, id, l);
   }
   w->pc = 0, w->mask = w->live = ATTUNE__FULL, w->next = UINT32_MAX;
-  w->state = ATTUNE__READY, w->retry = 0, w->busy = 0;
+  w->state = ATTUNE__READY, w->retry = 0, w->busy = 0, w->gathered = 0;
   w->at = program->ins;
 }

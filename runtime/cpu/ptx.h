@@ -90,6 +90,7 @@ enum {
   ATTUNE__OP_RETURN = 2,   /* likewise */
   ATTUNE__OP_WARP = 4,     /* .sync.aligned: a fault unless every lane of the warp takes part */
   ATTUNE__OP_WAITS = 8,    /* may call attune__wait */
+  ATTUNE__OP_GATHERS = 64, /* operand 0 names lanes; those here wait for the others */
   ATTUNE__OP_SHARED8 = 16, /* touches shared memory in units of 1 byte: the shadow is that fine */
   ATTUNE__OP_SHARED16 = 32 /* likewise 2 bytes */
 };

@@ -211,6 +211,8 @@ static const attune__opcode rows[] = {
     SHARED_WORDS(".u32"),
     SHARED_WORDS(".s32"),
     SHARED_WORDS(".f32"),
+    ROW("ld.shared.u32", "D,[s]", load_shared, 4),
+    ROW("ld.shared.s32", "D,[s]", load_shared, 4 | SIGNED),
     LOAD2("ld.shared", ".b64", "D", "[s]", load_shared, 8),
     LOAD2("ld.shared", ".u64", "D", "[s]", load_shared, 8),
     STORE2("st.shared", ".b64", "d", "[s]", store_shared, 8),
@@ -222,5 +224,7 @@ static const attune__opcode rows[] = {
     NARROW("ld.shared.u8", "H,[s]", load_shared, 1, ATTUNE__OP_SHARED8),
     NARROW("st.shared.b8", "[s],h", store_shared, 1, ATTUNE__OP_SHARED8),
     NARROW("st.shared.u8", "[s],h", store_shared, 1, ATTUNE__OP_SHARED8),
+    NARROW("st.shared.v2.u8", "[s],{h,h}", store_shared, 1, ATTUNE__OP_SHARED8),
+    NARROW("st.shared.v4.u8", "[s],{h,h,h,h}", store_shared, 1, ATTUNE__OP_SHARED8),
 };
 const attune__opcodes attune__ops_memory = {rows, sizeof rows / sizeof *rows};

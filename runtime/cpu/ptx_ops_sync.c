@@ -54,6 +54,6 @@ static const attune__opcode rows[] = {
     ROW("bar.arrive", "w,w", bar_arrive, WARP_WAITS, 0),
     ROW("barrier.arrive", "w,w", bar_arrive, WARP_WAITS, 0),
     ROW("barrier.cta.arrive.aligned", "w,w", bar_arrive, WARP_WAITS, 0),
-    ROW("bar.warp.sync", "w", bar_warp, 0, 0),
+    ROW("bar.warp.sync", "w", bar_warp, ATTUNE__OP_GATHERS, 0),
 };
 const attune__opcodes attune__ops_sync = {rows, sizeof rows / sizeof *rows};

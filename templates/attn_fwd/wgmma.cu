@@ -90,6 +90,18 @@ __device__ __forceinline__ Steps steps_of(const Place &place, MaskBounds bounds)
   return s;
 }
 
+// A tile of rows: what the thread that loads has found out, for those that multiply.
+struct Job {
+  Place place;
+  MaskBounds bounds;
+  Steps steps;  // count -1: there is no more
+};
+static_assert(sizeof(Job) <= sizeof(Smem::jobs[0]), "a job has outgrown its place");
+
+__device__ __forceinline__ Job &job_of(Smem &smem, int slot) {
+  return *reinterpret_cast<Job *>(smem.jobs[slot]);
+}
+
 // Tiles of rows of all heads and sequences.
 __device__ __forceinline__ unsigned tiles_of(int batch, int heads_q, int len_q, int total_q) {
   //@ if features.varlen then
@@ -132,7 +144,6 @@ __device__ __forceinline__ int key_of_map(const Place &place, int j) {
 __device__ __forceinline__ void load_rows(const Params &params, const Block &b, const Place &place,
                                           const Ring<kQTiles> &ring) {
   const u32 full = b.q_full + 8 * ring.slot;
-  wait(b.q_free + 8 * ring.slot, ring.parity ^ 1);
   arrive_and_expect(full, kBlockM * kPaddedQK * 2);
 #pragma unroll
   for (int p = 0; p < kPanelsQ; p++)
@@ -155,18 +166,17 @@ __device__ __forceinline__ void load_keys(u32 to, u32 full, u32 free, const Tens
 }
 
 // K of the next step before V of this one: that is the order in which they are wanted.
-__device__ __forceinline__ void load_tile(const Params &params, const Block &b, const Place &place,
-                                          const Steps &steps, Ring<kQTiles> &ring_q,
-                                          Ring<kStages> &ring_k, Ring<kStages> &ring_v) {
-  load_rows(params, b, place, ring_q);
-  ring_q.next();
-  for (int n = steps.count; n >= 0; n--) {
+__device__ __forceinline__ void load_tile(const Params &params, const Block &b, const Job &job,
+                                          const Ring<kQTiles> &ring_q, Ring<kStages> &ring_k,
+                                          Ring<kStages> &ring_v) {
+  load_rows(params, b, job.place, ring_q);
+  for (int n = job.steps.count; n >= 0; n--) {
     if (n > 0)
-      load_keys<kPanelsQ, kColumnsQ, kPanelQK>(b.k, b.k_full, b.k_free, &params.map_k, place, ring_k,
-                                               steps.begin + (n - 1) * kBlockN);
-    if (n < steps.count)
-      load_keys<kPanelsV, kColumnsV, kPanelV>(b.v, b.v_full, b.v_free, &params.map_v, place, ring_v,
-                                              steps.begin + n * kBlockN);
+      load_keys<kPanelsQ, kColumnsQ, kPanelQK>(b.k, b.k_full, b.k_free, &params.map_k, job.place,
+                                               ring_k, job.steps.begin + (n - 1) * kBlockN);
+    if (n < job.steps.count)
+      load_keys<kPanelsV, kColumnsV, kPanelV>(b.v, b.v_full, b.v_free, &params.map_v, job.place,
+                                              ring_v, job.steps.begin + n * kBlockN);
   }
 }
 
@@ -355,8 +365,8 @@ __device__ __forceinline__ void store_output(const Params &params, const Place &
                   query_of_map(place, place.row0 + group * 64), place.head_q / kGroup,
                   sequence_of_map(place));
       stores_commit();
-      stores_have_read();
     }
+    __syncwarp();
     return;
   }
   //@ end
@@ -405,7 +415,6 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
   //@ include("prim/scalars.cuh")
   const Block b = block_of(smem);
   const int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / 128, 0);
-  const unsigned tiles = tiles_of(batch, heads_q, len_q, total_q);
 
   if (threadIdx.x == 0) {
     prefetch_map(&params.map_q), prefetch_map(&params.map_k), prefetch_map(&params.map_v);
@@ -418,14 +427,24 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
     if (threadIdx.x / 32 == 0 && elect_one()) {
       Ring<kQTiles> ring_q;
       Ring<kStages> ring_k, ring_v;
+      const unsigned tiles = tiles_of(batch, heads_q, len_q, total_q);
+      Job job = {};
       for (unsigned t = blockIdx.x; t < tiles; t += gridDim.x) {
-        const Place place = place_of(params, in_sections(t, batch, heads_q, heads_kv, len_q, len_k),
-                                     batch, heads_q, heads_kv, len_q, len_k, total_q, total_k);
-        if (place.row0 >= place.row1) continue;
-        const MaskBounds bounds =
-            mask_bounds(window_left, window_right, bottom_right, place.len_q, place.len_k);
-        load_tile(params, b, place, steps_of(place, bounds), ring_q, ring_k, ring_v);
+        job.place = place_of(params, in_sections(t, batch, heads_q, heads_kv, len_q, len_k), batch,
+                             heads_q, heads_kv, len_q, len_k, total_q, total_k);
+        if (job.place.row0 >= job.place.row1) continue;
+        job.bounds =
+            mask_bounds(window_left, window_right, bottom_right, job.place.len_q, job.place.len_k);
+        job.steps = steps_of(job.place, job.bounds);
+        wait(b.q_free + 8 * ring_q.slot, ring_q.parity ^ 1);
+        job_of(smem, ring_q.slot) = job;
+        load_tile(params, b, job, ring_q, ring_k, ring_v);
+        ring_q.next();
       }
+      wait(b.q_free + 8 * ring_q.slot, ring_q.parity ^ 1);
+      job.steps.count = -1;
+      job_of(smem, ring_q.slot) = job;
+      arrive(b.q_full + 8 * ring_q.slot);
     }
     return;
   }
@@ -440,19 +459,24 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
   Ring<kStages> ring_k, ring_v;
   if (kTurns && group == kGroups - 1) threads_arrive(kTurn, 256);  // the first turn
 
-  for (unsigned t = blockIdx.x; t < tiles; t += gridDim.x) {
-    const Place place = place_of(params, in_sections(t, batch, heads_q, heads_kv, len_q, len_k), batch,
-                                 heads_q, heads_kv, len_q, len_k, total_q, total_k);
-    if (place.row0 >= place.row1) continue;
-    const MaskBounds bounds =
-        mask_bounds(window_left, window_right, bottom_right, place.len_q, place.len_k);
-    const Steps steps = steps_of(place, bounds);
+  for (bool first_tile = true;; first_tile = false) {
+    wait(b.q_full + 8 * ring_q.slot, ring_q.parity);
+    const Job job = job_of(smem, ring_q.slot);
+    const Place &place = job.place;
+    const MaskBounds &bounds = job.bounds;
+    const Steps &steps = job.steps;
+    if (steps.count < 0) break;
     const int row = place.row0 + row_of_thread;
     const u32 tile_q = b.q + ring_q.slot * kBytesQ + group * 64 * kPanelQK;
+    // The last tile's O must have left the second buffer; its store had time until now.
+    const auto free_other_q = [&] {
+      if (!kSecondQ || first_tile) return;
+      if (first_of_group) stores_have_read(), arrive(b.q_free + 8 * (1 - ring_q.slot));
+      __syncwarp();
+    };
 
     Rows rows;
     clear(rows);
-    wait(b.q_full + 8 * ring_q.slot, ring_q.parity);
     if (scale < 0) negate_rows(tile_q, group);
 
     u32 p[kBlockN / 4];
@@ -472,6 +496,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
         float s[kBlockN / 2];
         wait(b.k_full + 8 * ring_k.slot, ring_k.parity);
         start_scores(s, tile_q, b.k + ring_k.slot * kBytesK);
+        free_other_q();
         products_wait<0>();
         if (lane() == 0) arrive(b.k_free + 8 * ring_k.slot);
         ring_k.next();
@@ -551,6 +576,8 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
       products_wait<0>();
       if (lane() == 0) arrive(b.v_free + 8 * ring_v.slot);
       ring_v.next();
+    } else {
+      free_other_q();
     }
 
     // O /= sum, LSE = max + log(sum)
@@ -568,8 +595,12 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
         *lse.at(row + 8 * h) = row_lse(rows.max[h], sum);
     }
     clear_empty(rows, factor);
+    __syncwarp();
     store_output(params, place, rows, factor, row, tile_q, group);
-    if (first_of_group) arrive(b.q_free + 8 * ring_q.slot);
+    if (!kSecondQ) {
+      if (first_of_group) stores_have_read(), arrive(b.q_free + 8 * ring_q.slot);
+      __syncwarp();
+    }
     ring_q.next();
   }
   if (first_of_group) stores_wait();

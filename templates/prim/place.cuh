@@ -3,12 +3,12 @@
 // not below row1. Tiles come fastest, so that blocks that run together share K and V in L2; under a
 // mask with an upper bound the longest rows start first, so that the last blocks are short.
 struct Place {
-  int sequence, head_q, head_kv;
-  int row0, row1;
-  int len_q, len_k;  // in use
   //@ if features.varlen then
   i64 token_q, token_k;  // of the sequence's first query and key in the packed tensors
   //@ end
+  int sequence, head_q, head_kv;
+  int row0, row1;
+  int len_q, len_k;  // in use
 };
 
 __device__ __forceinline__ int ceil_div(int n, int d) { return (n - 1) / d + 1; }
