@@ -379,6 +379,7 @@ __device__ __forceinline__ void store_output(const Params &params, const Place &
       *reinterpret_cast<uint4 *>(o.at(place.row0 + group * 64 + row) + chunk * 8) =
           load_shared(output_address(tile, row, chunk));
   }
+  __syncwarp();
   threads_sync(kOneGroup + group, 128);
 }
 //@ else
@@ -397,6 +398,7 @@ __device__ __forceinline__ void store_output(const Params &params, const Place &
       *reinterpret_cast<float2 *>(to + 8 * g) = make_float2(
           rows.o[4 * g + 2 * h] * factor[h], rows.o[4 * g + 2 * h + 1] * factor[h]);
   }
+  __syncwarp();
   threads_sync(kOneGroup + group, 128);
 }
 //@ end
