@@ -51,14 +51,17 @@ static void put_pins(const attune_pinset *pins, attune__text *out) {
   attune__text_puts(out, "}");
 }
 
-static void put_tile(const attune_tile *tile, attune__text *out) {
+static void put_tile(const attune_variant *variant, const attune_tile *tile, attune__text *out) {
+  const attune_model *model = attune__model(variant->op, variant->part, tile->family);
   const char *between = "{";
   key(out, "family");
   attune__text_puts(out, attune__family_name(tile->family));
   key(out, "tile");
 #define X(type, field, letters, def, constant, text)                                               \
-  attune__text_printf(out, "%s" #field ": %u", between, (unsigned)tile->field);                    \
-  between = ", ";
+  if (tile->field || attune__model_has(model, ATTUNE__TILE_##field)) {                             \
+    attune__text_printf(out, "%s" #field ": %u", between, (unsigned)tile->field);                  \
+    between = ", ";                                                                                \
+  }
   ATTUNE_TILE_FIELDS(X)
 #undef X
   attune__text_puts(out, "}");
@@ -78,6 +81,6 @@ void attune__spec_line(const attune_variant *variant, const attune_pinset *pins,
   if (variant->group != 1) attune__text_printf(out, ", group: %u", (unsigned)variant->group);
   put_features(variant->features, out);
   put_pins(pins, out);
-  if (tile && attune__op_parts(variant->op) == 1) put_tile(tile, out);
+  if (tile && attune__op_parts(variant->op) == 1) put_tile(variant, tile, out);
   attune__text_puts(out, "}");
 }

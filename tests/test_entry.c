@@ -385,8 +385,8 @@ START_TEST(silly_offsets_are_refused) {
     ck_assert_int_eq(read_crafted(FILE_BYTES_AT, values[i], 8), ATTUNE_BAD_FILE);
     ck_assert_int_eq(read_crafted(HEAD_BYTES_AT, values[i], 4), ATTUNE_BAD_FILE);
   }
-  ck_assert_int_eq(read_crafted(VERSION_AT, 1, 4), ATTUNE_OK);
-  ck_assert_int_eq(read_crafted(VERSION_AT, 2, 4), ATTUNE_BAD_FILE);
+  ck_assert_int_eq(read_crafted(VERSION_AT, ATTUNE_ENTRY_VERSION, 4), ATTUNE_OK);
+  ck_assert_int_eq(read_crafted(VERSION_AT, ATTUNE_ENTRY_VERSION + 1, 4), ATTUNE_BAD_FILE);
 }
 END_TEST
 

@@ -279,11 +279,11 @@ START_TEST(other_texts_are_no_names) {
       {"attn_fwd_sm80_fp16_d64_sink_sink", "a word of one kind may stand once, found sink"},
       {"attn_fwd_sm80_fp16_d64_", "it ends in '_'"},
       {"attn_fwd_sm80_fp16_d64__", "expected the tile's family after '__'"},
-      {"attn_fwd_sm80_fp16_d64__wgmma", "expected the tile's family after '__', found wgmma"},
+      {"attn_fwd_sm80_fp16_d64__tcgen05", "expected the tile's family after '__', found tcgen05"},
       {"attn_fwd_sm80_fp16_d64__fma_", "it ends in '_'"},
       {"attn_fwd_sm80_fp16_d64__fma_64", FIELDS ", found 64"},
       {"attn_fwd_sm80_fp16_d64__fma_m", FIELDS ", found m"},
-      {"attn_fwd_sm80_fp16_d64__fma_q4", FIELDS ", found q4"},
+      {"attn_fwd_sm80_fp16_d64__fma_x4", FIELDS ", found x4"},
       {"attn_fwd_sm80_fp16_d64__fma_m64m64", FIELDS ", found m64"},
       {"attn_fwd_sm80_fp16_d64__fma_m65536", FIELDS ", found m65536"},
       {"attn_fwd_sm80_fp16_d64__fma_s256", FIELDS ", found s256"},
@@ -333,7 +333,7 @@ START_TEST(axes_go_both_ways) {
   check_axis(attune__mask_name, attune__mask_parse, 3);
   check_axis(attune__align_name, attune__align_parse, 2);
   check_axis(attune__corner_name, attune__corner_parse, 2);
-  check_axis(attune__family_name, attune__family_parse, 2);
+  check_axis(attune__family_name, attune__family_parse, 3);
   int ok;
   for (int cls = 0; cls <= 5; cls++) {
     ck_assert_int_eq(attune__class_parse(attune__class_name(cls), &ok), cls);

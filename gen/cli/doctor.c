@@ -35,6 +35,7 @@ static const struct {
     {"XDG_CACHE_HOME", "its attune/ is the folder of kernels, after ATTUNE_CACHE_DIR"},
     {"HOME", "its .cache/attune/ is the folder of kernels, after the two above"},
     {"PATH", "its python3 may have NVRTC among its packages"},
+    {"TMPDIR", "folder of temporary sets, of pack and diff; /tmp"},
     {"VIRTUAL_ENV", "Python environment that may have NVRTC among its packages"},
     {"CUDA_VISIBLE_DEVICES", "read by the driver: the devices that programs see"},
 };

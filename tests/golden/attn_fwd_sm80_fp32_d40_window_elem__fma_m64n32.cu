@@ -163,6 +163,7 @@ __device__ __forceinline__ void key_range(MaskBounds bounds, int i0, int i1, int
 // Mask window: row i keeps window_left keys left of its diagonal, the diagonal, and window_right
 // keys right of it; -1 leaves a side unbounded.
 constexpr bool kMaskHasUpper = true;
+constexpr bool kMaskHasLower = true;
 
 __device__ __forceinline__ MaskBounds mask_bounds(int window_left, int window_right,
                                                   int bottom_right, int len_q, int len_k) {

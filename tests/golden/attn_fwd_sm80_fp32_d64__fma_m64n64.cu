@@ -162,6 +162,7 @@ __device__ __forceinline__ void key_range(MaskBounds bounds, int i0, int i1, int
 }
 // Mask none: every row keeps every key.
 constexpr bool kMaskHasUpper = false;
+constexpr bool kMaskHasLower = false;
 
 __device__ __forceinline__ MaskBounds mask_bounds(int, int, int, int, int) {
   return {-kUnbounded, kUnbounded};

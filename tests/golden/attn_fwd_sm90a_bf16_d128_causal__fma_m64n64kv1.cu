@@ -194,6 +194,7 @@ __device__ __forceinline__ void key_range(MaskBounds bounds, int i0, int i1, int
 // Mask causal: row i keeps keys up to its diagonal, which starts in the top left corner or ends in
 // the bottom right one.
 constexpr bool kMaskHasUpper = true;
+constexpr bool kMaskHasLower = false;
 
 __device__ __forceinline__ MaskBounds mask_bounds(int, int, int bottom_right, int len_q,
                                                   int len_k) {

@@ -204,6 +204,7 @@ __device__ __forceinline__ void key_range(MaskBounds bounds, int i0, int i1, int
 // Mask window: row i keeps window_left keys left of its diagonal, the diagonal, and window_right
 // keys right of it; -1 leaves a side unbounded.
 constexpr bool kMaskHasUpper = true;
+constexpr bool kMaskHasLower = true;
 
 __device__ __forceinline__ MaskBounds mask_bounds(int window_left, int window_right,
                                                   int bottom_right, int len_q, int len_k) {
@@ -267,10 +268,10 @@ __device__ __forceinline__ float lanes_sum(float x) {
 // not below row1. Tiles come fastest, so that blocks that run together share K and V in L2; under a
 // mask with an upper bound the longest rows start first, so that the last blocks are short.
 struct Place {
+  i64 token_q, token_k;  // of the sequence's first query and key in the packed tensors
   int sequence, head_q, head_kv;
   int row0, row1;
   int len_q, len_k;  // in use
-  i64 token_q, token_k;  // of the sequence's first query and key in the packed tensors
 };
 
 __device__ __forceinline__ int ceil_div(int n, int d) { return (n - 1) / d + 1; }
