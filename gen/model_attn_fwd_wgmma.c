@@ -165,6 +165,19 @@ static void recipe(const attune_variant *v, const attune_tile *t, attune_recipe 
 /* Per score max, FMA, ex2, sum and half a conversion; per element of O a multiplication. */
 static const double instructions_per_score = 4.5;
 
+/* A sink is read by every lane of its row; where sequences lie, by the thread that loads. */
+static void traffic(const attune_variant *v, const attune_tile *t, const attune_shape *s,
+                    attune_traffic *out) {
+  attune__forward_traffic_whole(v, t, s, out);
+  attune_mask_sums sums;
+  attune__mask_blocks(v, s, t->block_m, t->block_n, &sums);
+  double blocks = (double)(s->batch * s->heads_q / v->group) * (double)sums.blocks;
+  if (v->features & ATTUNE_FEATURE_SINK)
+    attune__traffic_read(out, "SINKS", "tiles_m * threads * 2", 4, blocks * 128 * groups(t) * 2,
+                         (double)s->heads_q);
+  if (v->features & ATTUNE_FEATURE_VARLEN) attune__forward_varlen_traffic(v, t, s, 1, out);
+}
+
 static void cost(const attune_variant *v, const attune_tile *t, const attune_board *b,
                  const attune_shape *s, attune_cost *out) {
   double heads = (double)(s->batch * s->heads_q);
@@ -204,6 +217,6 @@ const attune_model attune__model_attn_fwd_wgmma = {
     .constants = constants,
     .recipe = recipe,
     .registers = registers,
-    .traffic = attune__forward_traffic_whole,
+    .traffic = traffic,
     .cost = cost,
 };

@@ -202,6 +202,7 @@ __device__ __forceinline__ void key_range(MaskBounds bounds, int i0, int i1, int
 // Mask causal: row i keeps keys up to its diagonal, which starts in the top left corner or ends in
 // the bottom right one.
 constexpr bool kMaskHasUpper = true;
+constexpr bool kMaskHasLower = false;
 
 __device__ __forceinline__ MaskBounds mask_bounds(int, int, int bottom_right, int len_q,
                                                   int len_k) {
@@ -262,10 +263,10 @@ __device__ __forceinline__ float lanes_sum(float x) {
 // not below row1. Tiles come fastest, so that blocks that run together share K and V in L2; under a
 // mask with an upper bound the longest rows start first, so that the last blocks are short.
 struct Place {
+  i64 token_q, token_k;  // of the sequence's first query and key in the packed tensors
   int sequence, head_q, head_kv;
   int row0, row1;
   int len_q, len_k;  // in use
-  i64 token_q, token_k;  // of the sequence's first query and key in the packed tensors
 };
 
 __device__ __forceinline__ int ceil_div(int n, int d) { return (n - 1) / d + 1; }
