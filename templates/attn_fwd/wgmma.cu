@@ -65,7 +65,7 @@ __device__ __forceinline__ Block block_of(Smem &smem) {
 }
 
 __device__ __forceinline__ void init_barriers(const Block &b) {
-  for (int i = 0; i < kQTiles; i++) barrier_init(b.q_full + 8 * i, 1), barrier_init(b.q_free + 8 * i, kGroups);
+  for (int i = 0; i < kQTiles; i++) barrier_init(b.q_full + 8 * i, 1), barrier_init(b.q_free + 8 * i, 4 * kGroups);
   for (int i = 0; i < kStages; i++) {
     barrier_init(b.k_full + 8 * i, 1), barrier_init(b.k_free + 8 * i, 4 * kGroups);
     barrier_init(b.v_full + 8 * i, 1), barrier_init(b.v_free + 8 * i, 4 * kGroups);
@@ -309,7 +309,7 @@ __device__ __forceinline__ void adjust_scores(float (&s)[kBlockN / 2], const Par
                                               const Place &place, MaskBounds bounds, int row, int j0,
                                               int j_end, float scale, float softcap,
                                               int bottom_right) {
-  if (!kMasked && !kScored) return;
+  if constexpr (kMasked || kScored) {
 #pragma unroll
   for (int h = 0; h < 2; h++) {
     const RowScore of = row_score(params, place, row + 8 * h, bottom_right);
@@ -323,6 +323,7 @@ __device__ __forceinline__ void adjust_scores(float (&s)[kBlockN / 2], const Par
       if (kMasked && (at < low || at > high)) x = negative_infinity();
     }
   }
+  }
 }
 
 // A row that sees no key gives 0, whatever V holds where others look.
@@ -332,76 +333,73 @@ __device__ __forceinline__ void clear_empty(Rows &rows, const float (&factor)[2]
   for (int e = 0; e < kPaddedV / 2; e++) rows.o[e] = factor[half(e)] != 0 ? rows.o[e] : 0;
 }
 
-//@ if dtype.out == dtype.q then
-// Where 16 bytes of O lie: it takes the place of the warpgroup's rows of Q.
-__device__ __forceinline__ u32 output_address(u32 tile, int row, int chunk) {
-  constexpr int kChunks = kPanelQK / 16;
-  const u32 at = row * kPanelQK + chunk % kChunks * 16;
-  return tile + chunk / kChunks * (kBlockM * kPanelQK) +
-         (at ^ (at >> 3 & (kPanelQK == 128 ? 0x70 : kPanelQK == 64 ? 0x30 : 0x10)));
-}
-
-__device__ __forceinline__ void store_output(const Params &params, const Place &place,
-                                             const Rows &rows, const float (&factor)[2], int,
-                                             u32 tile, int group) {
+//@ local staged = tile.second_q == 1 and dtype.out == dtype.q and not features.varlen
+//@ if staged then
+// O by TMA, from the place of the warpgroup's rows of Q; all of them are read, and the next tile's Q
+// lies in the other buffer.
+__device__ __forceinline__ void store_box_of(const Params &params, const Place &place,
+                                             const Rows &rows, const float (&factor)[2], u32 tile,
+                                             int group) {
+  constexpr int kChunks = kPanelQK / 16;  // of a panel's row, swizzled
 #pragma unroll
   for (int step = 0; step < kStepsO; step++) {
     const float *o = &rows.o[8 * step];
-    const u32 at = output_address(tile, threadIdx.x % 128 / 32 * 16 + lane() % 16,
-                                  2 * step + lane() / 16);
-    store_matrices(at, pack(o[0] * factor[0], o[1] * factor[0]),
+    const int chunk = 2 * step + lane() / 16;
+    const u32 at = (threadIdx.x % 128 / 32 * 16 + lane() % 16) * kPanelQK + chunk % kChunks * 16;
+    store_matrices(tile + chunk / kChunks * (kBlockM * kPanelQK) + (at ^ (at >> 3 & (kChunks - 1) * 16)),
+                   pack(o[0] * factor[0], o[1] * factor[0]),
                    pack(o[2] * factor[1], o[3] * factor[1]),
                    pack(o[4] * factor[0], o[5] * factor[0]),
                    pack(o[6] * factor[1], o[7] * factor[1]));
   }
   fence_async();
   threads_sync(kOneGroup + group, 128);
-  //@ if not features.varlen then
-  // TMA leaves alone what is beyond the tensor, but not what is beyond the rows in use.
-  if (!params.seqused_q) {
-    if (threadIdx.x % 128 == 0) {
-      for (int p = 0; p < kPanelsO; p++)
-        store_box(tile + p * (kBlockM * kPanelQK), &params.map_o, p * kColumnsQ,
-                  query_of_map(place, place.row0 + group * 64), place.head_q / kGroup,
-                  sequence_of_map(place));
-      stores_commit();
-    }
-    __syncwarp();
-    return;
-  }
-  //@ end
-  const auto o = query_rows(place, params.o, params.o_stride_batch, params.o_stride_seq,
-                            params.o_stride_head);
-  constexpr int kChunksO = kHeadDimV / 8;
-  for (int index = threadIdx.x % 128; index < 64 * kChunksO; index += 128) {
-    const int row = index / kChunksO, chunk = index % kChunksO;
-    if (place.row0 + group * 64 + row < place.row1)
-      *reinterpret_cast<uint4 *>(o.at(place.row0 + group * 64 + row) + chunk * 8) =
-          load_shared(output_address(tile, row, chunk));
+  if (threadIdx.x % 128 == 0) {
+    for (int p = 0; p < kPanelsO; p++)
+      store_box(tile + p * (kBlockM * kPanelQK), &params.map_o, p * kColumnsQ,
+                query_of_map(place, place.row0 + group * 64), place.head_q / kGroup,
+                sequence_of_map(place));
+    stores_commit();
   }
   __syncwarp();
-  threads_sync(kOneGroup + group, 128);
 }
-//@ else
-// O leaves the registers as it is: a quad writes 32 bytes at a time.
-__device__ __forceinline__ void store_output(const Params &params, const Place &place,
-                                             const Rows &rows, const float (&factor)[2], int row,
-                                             u32, int group) {
+
+//@ end
+// O from the registers: a quad writes 32 bytes at a time.
+__device__ __forceinline__ void store_rows(const Params &params, const Place &place,
+                                           const Rows &rows, const float (&factor)[2], int row) {
   const auto o = query_rows(place, params.o, params.o_stride_batch, params.o_stride_seq,
                             params.o_stride_head);
 #pragma unroll
   for (int h = 0; h < 2; h++) {
-    if (row + 8 * h >= place.row1) continue;
-    float *to = o.at(row + 8 * h) + lane() % 4 * 2;
+    const bool inside = row + 8 * h < place.row1;
+    out_t *to = o.at(inside ? row + 8 * h : place.row0);
 #pragma unroll
-    for (int g = 0; g < kHeadDimV / 8; g++)
-      *reinterpret_cast<float2 *>(to + 8 * g) = make_float2(
-          rows.o[4 * g + 2 * h] * factor[h], rows.o[4 * g + 2 * h + 1] * factor[h]);
-  }
-  __syncwarp();
-  threads_sync(kOneGroup + group, 128);
-}
+    for (int g = 0; g < kPaddedV / 8; g += 2) {
+//@ if dtype.out == dtype.q then
+      // Neighbouring lanes swap words, so that each has four columns of one group.
+      u32 word[2];
+#pragma unroll
+      for (int e = 0; e < 2; e++)
+        word[e] = pack(rows.o[4 * (g + e) + 2 * h] * factor[h],
+                       rows.o[4 * (g + e) + 2 * h + 1] * factor[h]);
+      const bool odd = lane() % 2;
+      const u32 got = __shfl_xor_sync(0xffffffff, odd ? word[0] : word[1], 1);
+      const uint2 four = odd ? make_uint2(got, word[1]) : make_uint2(word[0], got);
+      const int at = (g + odd) * 8 + lane() % 4 / 2 * 4;
+      if (inside && at < kHeadDimV) *reinterpret_cast<uint2 *>(to + at) = four;
+//@ else
+#pragma unroll
+      for (int e = 0; e < 2; e++) {
+        const float *x = &rows.o[4 * (g + e) + 2 * h];
+        const int at = (g + e) * 8 + lane() % 4 * 2;
+        if (inside && at < kHeadDimV)
+          *reinterpret_cast<float2 *>(to + at) = make_float2(x[0] * factor[h], x[1] * factor[h]);
+      }
 //@ end
+    }
+  }
+}
 
 struct Yes {
   static constexpr bool yes = true;
@@ -431,7 +429,11 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
       Ring<kStages> ring_k, ring_v;
       const unsigned tiles = tiles_of(batch, heads_q, len_q, total_q);
       Job job = {};
-      for (unsigned t = blockIdx.x; t < tiles; t += gridDim.x) {
+      // Rounds go to and fro over the blocks: where tiles get shorter, no block has all the long ones.
+      for (unsigned round = 0;; round++) {
+        const unsigned t =
+            round * gridDim.x + (round % 2 ? gridDim.x - 1 - blockIdx.x : blockIdx.x);
+        if (t >= tiles) break;
         job.place = place_of(params, in_sections(t, batch, heads_q, heads_kv, len_q, len_k), batch,
                              heads_q, heads_kv, len_q, len_k, total_q, total_k);
         if (job.place.row0 >= job.place.row1) continue;
@@ -471,9 +473,14 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
     const int row = place.row0 + row_of_thread;
     const u32 tile_q = b.q + ring_q.slot * kBytesQ + group * 64 * kPanelQK;
     // The last tile's O must have left the second buffer; its store had time until now.
+    // Alone, the buffer is free for the next tile's Q once the last scores are there.
+    const auto free_q = [&] {
+      if (!kSecondQ && lane() == 0) arrive(b.q_free + 8 * ring_q.slot);
+    };
     const auto free_other_q = [&] {
       if (!kSecondQ || first_tile) return;
-      if (first_of_group) stores_have_read(), arrive(b.q_free + 8 * (1 - ring_q.slot));
+      if (first_of_group) stores_have_read();
+      if (lane() == 0) arrive(b.q_free + 8 * (1 - ring_q.slot));
       __syncwarp();
     };
 
@@ -500,6 +507,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
         start_scores(s, tile_q, b.k + ring_k.slot * kBytesK);
         free_other_q();
         products_wait<0>();
+        if (steps.count == 1) free_q();
         if (lane() == 0) arrive(b.k_free + 8 * ring_k.slot);
         ring_k.next();
         adjust(s, steps.count - 1, Yes());
@@ -523,6 +531,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
         start_output(rows, p, tile_v);
         if (kTurns) threads_arrive(kTurn + (group + 1) % kGroups, 256);
         products_wait<1>();
+        if (n == 0) free_q();
         if (lane() == 0) arrive(b.k_free + 8 * ring_k.slot);
         ring_k.next();
         adjust(s, n, masked);
@@ -579,7 +588,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
       if (lane() == 0) arrive(b.v_free + 8 * ring_v.slot);
       ring_v.next();
     } else {
-      free_other_q();
+      free_q(), free_other_q();
     }
 
     // O /= sum, LSE = max + log(sum)
@@ -598,12 +607,17 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
     }
     clear_empty(rows, factor);
     __syncwarp();
-    store_output(params, place, rows, factor, row, tile_q, group);
-    if (!kSecondQ) {
-      if (first_of_group) stores_have_read(), arrive(b.q_free + 8 * ring_q.slot);
-      __syncwarp();
-    }
+    //@ if tile.second_q == 1 and dtype.out == dtype.q and not features.varlen then
+    // TMA leaves alone what is beyond the tensor, but not what is beyond the rows in use.
+    if (!params.seqused_q)
+      store_box_of(params, place, rows, factor, tile_q, group);
+    else
+      store_rows(params, place, rows, factor, row);
+    //@ else
+    store_rows(params, place, rows, factor, row);
+    //@ end
+    __syncwarp();
     ring_q.next();
   }
-  if (first_of_group) stores_wait();
+  if (kSecondQ && first_of_group) stores_wait();
 }
