@@ -58,7 +58,7 @@ static double device_memory(const attune_board *b, const attune_work *w,
 }
 
 /* The clocks that the units need: the largest ceiling, and what of the others shows beside it. */
-static double work_clocks(attune_cost *c) {
+static double work_clocks(attune_cost *c, double share) {
   const struct {
     double clocks;
     const char *name;
@@ -73,7 +73,7 @@ static double work_clocks(attune_cost *c) {
     sum += unit[i].clocks;
     if (unit[i].clocks > most) most = unit[i].clocks, c->binds = unit[i].name;
   }
-  return most + exposed * (sum - most);
+  return most + share * (sum - most);
 }
 
 /* The order of tiles. Blocks run in waves of `occupancy` per SM. A wave of r blocks takes r times
@@ -86,10 +86,12 @@ static double total(const attune_board *b, const attune_work *w, const attune_co
   double slots = c->occupancy * b->sms, whole = (double)(int64_t)(w->blocks / slots);
   double loads = w->steps / w->blocks * w->step_waits, barriers = loads * 2 * barrier_wait;
   double busy = clocks_busy * b->sms / w->blocks + barriers / c->occupancy;
-  double alone = c->startup / c->waves + loads * device_memory_wait + barriers +
-                 busy * largest(1, warps_to_saturate / w->warps);
+  busy += w->steps / w->blocks * w->step_clocks;
+  double alone =
+      loads * device_memory_wait + barriers + busy * largest(1, warps_to_saturate / w->warps);
   double rest = ceiling((w->blocks - whole * slots) / b->sms);
-  double clocks = whole * largest(c->occupancy * busy, alone);
+  if (!w->ahead) alone += c->startup / c->waves;
+  double clocks = whole * largest(c->occupancy * busy, alone) + (w->ahead ? c->startup : 0);
   return rest > 0 ? clocks + largest(rest * busy, alone) : clocks;
 }
 
@@ -100,12 +102,13 @@ void attune__work_cost(const attune_board *b, const attune_work *w, const attune
   double sms = b->sms;
   out->occupancy = resident_blocks(b, w);
   out->waves = ceiling(w->blocks / (out->occupancy * sms));
-  out->startup = out->waves * (2 * device_memory_wait + barrier_wait); /* Q in, O out */
+  out->startup = 2 * device_memory_wait + barrier_wait; /* Q in, O out */
+  if (!w->ahead) out->startup *= out->waves;
   out->fma = w->fma / b->fp32_lanes / sms;
   out->tensor = w->tensor / b->tensor_flop / sms;
   out->exponential = w->exponentials / b->mufu_lanes / sms;
   out->shared_memory = w->wavefronts / sms;
   out->issue = w->instructions / 4 / sms;
   out->device_memory = device_memory(b, w, traffic, out->occupancy);
-  out->total = total(b, w, out, work_clocks(out));
+  out->total = total(b, w, out, work_clocks(out, w->exposed > 0 ? w->exposed : exposed));
 }
