@@ -37,6 +37,7 @@ GPU_TESTS := $(wildcard tests/gpu/*.c)
 BENCHES   := $(wildcard tests/bench/*.c)
 EXAMPLES  := $(wildcard runtime/examples/*.c)
 TEMPLATES := $(sort $(shell find templates -type f))
+TUNED     := $(sort $(wildcard specs/tuned/*.yaml))
 SOURCES   := $(RUNTIME) $(CPU) $(GEN) $(CLI) $(TESTS) $(TEST_LIB) $(GPU_TESTS) $(BENCHES) $(EXAMPLES) \
              $(wildcard tests/doctor/*.c tests/embed/*.c)
 HEADERS   := $(wildcard runtime/*.h runtime/cpu/*.h gen/*.h gen/cli/*.h tests/*.h tests/embed/*.h)
@@ -141,10 +142,11 @@ $(B)/obj/%.o: %.c | $(B)/.deps
 	@mkdir -p $(@D)
 	$(CC) $(FLAGS) $(LUA_CFLAGS) -MMD -MP -c $< -o $@
 
-# The templates travel inside the program.
-$(B)/embed.c: gen/embed.sh $(TEMPLATES) $(shell find templates -type d)
+# The templates and the measured rows travel inside the program.
+$(B)/embed.c: gen/embed.sh $(TEMPLATES) $(TUNED) $(shell find templates -type d)
 	@mkdir -p $(@D)
 	@sh gen/embed.sh $(TEMPLATES) > $@
+	@ATTUNE_EMBED=attune__tuned_files sh gen/embed.sh $(TUNED) >> $@
 $(B)/obj/embed.o: $(B)/embed.c | $(B)/.deps
 	@mkdir -p $(@D)
 	$(CC) $(FLAGS) -I. -c $< -o $@

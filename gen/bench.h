@@ -84,6 +84,8 @@ attune_status attune__bench_add(attune__bench *bench, attune_program *program);
 /* Runs all that were added; out has one for each. */
 attune_status attune__bench_times(attune__bench *bench, const attune__bench_options *options,
                                   attune__bench_time *out);
+/* The timer of what was added, for a run that is not of all: contenders as they were added. */
+attune__bench_timer attune__bench_timer_of(attune__bench *bench);
 /* Kernels of a contender, in launch order; blocks of one that an SM holds at once, 0: unknown. */
 int attune__bench_parts(const attune__bench *bench, int contender);
 const attune_entry *attune__bench_entry(const attune__bench *bench, int contender, int part);

@@ -19,7 +19,7 @@
 enum {
   DIRECT_CALLS = 10,    /* samples of at most so many calls are launched one by one */
   MAX_CONTENDERS = 64,  /* of one bench */
-  POOL = (1 << 20) + 7, /* random elements that the tensors are filled from, over and over */
+  POOL = (1 << 17) + 7, /* random elements that the tensors are filled from, over and over */
   ALIGN = 256           /* bytes; what cudaMalloc gives */
 };
 
@@ -257,9 +257,13 @@ attune_status attune__bench_add(attune__bench *b, attune_program *program) {
   return status;
 }
 
+attune__bench_timer attune__bench_timer_of(attune__bench *b) {
+  return (attune__bench_timer){b, time_device, time_host};
+}
+
 attune_status attune__bench_times(attune__bench *b, const attune__bench_options *options,
                                   attune__bench_time *out) {
-  attune__bench_timer timer = {b, time_device, time_host};
+  attune__bench_timer timer = attune__bench_timer_of(b);
   return attune__bench_run(&timer, b->count, options, out);
 }
 

@@ -94,8 +94,10 @@ typedef struct attune__tune_progress {
 /* Kernel -> entry file, from several threads at once; a test's makes it up. */
 typedef struct attune__tune_compiler {
   void *user;
-  /* *bytes is malloc'ed. ATTUNE_COMPILE also when registers spill. */
-  attune_status (*compile)(void *user, const attune_kernel *kernel, void **bytes, size_t *size);
+  /* *bytes is malloc'ed. ATTUNE_COMPILE also when registers spill. digest: of what was compiled,
+   * for the marks (attune__tuned_mark). */
+  attune_status (*compile)(void *user, const attune_kernel *kernel, void **bytes, size_t *size,
+                           char digest[17]);
   char nvrtc[32]; /* its version, for the rows' key */
 } attune__tune_compiler;
 
@@ -104,6 +106,7 @@ typedef struct attune__tune_options {
   uint64_t seed;
   int jobs;                   /* compiles at once; 0: all cores but one */
   int max_trials;             /* of a cell; 0: 40 */
+  int more;                   /* 1: search on where a row is measured; 0: confirm it */
   const attune_shape *shapes; /* to tune for; NULL: of each class the planner's */
   int shape_count;
   attune__bench_options final; /* of the rounds that decide; 0: 15 rounds of 2 ms */

@@ -101,12 +101,13 @@ void attune__lab_server_beat(void *server, int contender); /* a heartbeat, for t
 /* ---- the watch ---------------------------------------------------------------------------------
  */
 
-/* By NVML, found by dlopen; harmless where there is none. begin and end around what is timed. */
+/* By NVML, found by dlopen; harmless where there is none. begin and end around what is timed. bus:
+ * attune__device_facts. */
 typedef struct attune__watcher {
   void *device;
   int memory_mhz, mig;
 } attune__watcher;
-void attune__watch_begin(attune__watcher *watcher, int ordinal);
+void attune__watch_begin(attune__watcher *watcher, const char *bus);
 void attune__watch_end(attune__watcher *watcher, attune__watch *out);
 
 #endif

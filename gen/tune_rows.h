@@ -96,6 +96,7 @@ attune_status attune__tuned_put(attune__tuned *tuned, const attune__tuned_row *r
 attune_status attune__tuned_put_mark(attune__tuned *tuned, const attune__tuned_mark *mark);
 attune_status attune__tuned_merge(attune__tuned *into, const attune__tuned *from);
 int attune__tuned_key_same(const attune__tuned_key *a, const attune__tuned_key *b);
+int attune__tuned_key_before(const attune__tuned_key *a, const attune__tuned_key *b); /* by order */
 /* The row of exactly that class, provisional or not; NULL. */
 const attune__tuned_row *attune__tuned_find(const attune__tuned *tuned,
                                             const attune__tuned_key *key,

@@ -45,14 +45,14 @@ const char *attune__yaml_character_fault(const char *s, size_t length) {
 }
 
 /* Reports the first byte that no spec may hold; 1 when all are fine. */
-static int check_bytes(const char *bytes, size_t size, attune_diags *diags) {
+static int check_bytes(size_t most, const char *bytes, size_t size, attune_diags *diags) {
   int line = 1, column = 1;
   for (size_t at = 0; at < size; column++) {
     size_t length = attune__utf8_bytes(bytes + at, size - at);
     const char *fault = attune__yaml_character_fault(bytes + at, length);
-    if (at >= ATTUNE_YAML_MAX_BYTES) {
+    if (at >= most) {
       attune__diag_add(diags, line, column, "split the spec into several files",
-                       "the file is over %d KiB", ATTUNE_YAML_MAX_BYTES / 1024);
+                       "the file is over %zu KiB", most / 1024);
       return 0;
     }
     if (fault) {
@@ -283,11 +283,16 @@ static void read_events(builder *b, yaml_parser_t *parser, const char *bytes, si
 
 attune_status attune__yaml_parse(const char *bytes, size_t size, attune__yaml *out,
                                  attune_diags *diags) {
+  return attune__yaml_parse_up_to(ATTUNE_YAML_MAX_BYTES, bytes, size, out, diags);
+}
+
+attune_status attune__yaml_parse_up_to(size_t most, const char *bytes, size_t size,
+                                       attune__yaml *out, attune_diags *diags) {
   *out = (attune__yaml){0};
   size_t bom = attune__yaml_bom(bytes, size);
   bytes += bom;
   size -= bom;
-  if (!check_bytes(bytes, size, diags)) return ATTUNE_OK;
+  if (!check_bytes(most, bytes, size, diags)) return ATTUNE_OK;
   yaml_parser_t parser;
   if (!yaml_parser_initialize(&parser)) return attune_fail(ATTUNE_NO_MEMORY, "no memory for YAML");
   builder b = {.yaml = out, .diags = diags};

@@ -43,6 +43,9 @@ typedef struct attune__yaml {
  * characters. */
 attune_status attune__yaml_parse(const char *bytes, size_t size, attune__yaml *out,
                                  attune_diags *diags);
+/* The same for files of another size at most. */
+attune_status attune__yaml_parse_up_to(size_t most, const char *bytes, size_t size,
+                                       attune__yaml *out, attune_diags *diags);
 void attune__yaml_free(attune__yaml *yaml);
 
 /* Why no spec may hold the character of `length` bytes (attune__utf8_bytes) at s; NULL: it may. */

@@ -61,6 +61,8 @@ typedef struct attune__device_facts {
   int32_t smem_block; /* bytes a block may opt in to */
   int32_t l2_bytes;
   int32_t driver_cuda; /* 13000 for CUDA 13.0 */
+  int32_t memory_mhz;  /* clock of device memory; 0: not known */
+  char bus[20];        /* "0000:1b:00.0", as NVML wants it; "": not known */
 } attune__device_facts;
 
 struct attune__device {

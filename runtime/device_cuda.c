@@ -378,6 +378,15 @@ static uint32_t device_arch(int major, int minor) {
   return attune__arch((uint32_t)(major * 10 + minor), major >= 9 ? 'a' : 0);
 }
 
+/* What only a tuner asks; a driver that does not say is none the worse. */
+static void read_more_facts(const cuda_device *d, attune__device_facts *facts) {
+  int khz = 0;
+  if (!d->cuda->device_attribute(&khz, CUDA_ATTRIBUTE_MEMORY_KHZ, d->ordinal))
+    facts->memory_mhz = khz / 1000;
+  if (d->cuda->device_bus && d->cuda->device_bus(facts->bus, (int)sizeof facts->bus, d->ordinal))
+    facts->bus[0] = 0;
+}
+
 static attune_status read_facts(cuda_device *d) {
   const attune__cuda *cuda = d->cuda;
   attune__device_facts *facts = &d->base.facts;
@@ -394,6 +403,7 @@ static attune_status read_facts(cuda_device *d) {
         cuda->device_attribute(&facts->smem_block, CUDA_ATTRIBUTE_SMEM_BLOCK_OPTIN, d->ordinal);
   if (!result) result = cuda->driver_version(&facts->driver_cuda);
   facts->arch = device_arch(major, minor);
+  read_more_facts(d, facts);
   return check(cuda, result, "asking", "the device for its facts");
 }
 

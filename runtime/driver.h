@@ -35,6 +35,7 @@ enum { /* CUresult */
 
 enum { /* CUdevice_attribute */
        CUDA_ATTRIBUTE_SM_COUNT = 16,
+       CUDA_ATTRIBUTE_MEMORY_KHZ = 36,
        CUDA_ATTRIBUTE_L2_BYTES = 38,
        CUDA_ATTRIBUTE_CC_MAJOR = 75,
        CUDA_ATTRIBUTE_CC_MINOR = 76,
@@ -60,6 +61,7 @@ enum { CUDA_STREAM_NON_BLOCKING = 1 };   /* CUstream_flags: no waiting for the d
   X(1, device_get, "cuDeviceGet", (attune__cuda_ordinal *, int))                                   \
   X(1, device_name, "cuDeviceGetName", (char *, int, attune__cuda_ordinal))                        \
   X(1, device_attribute, "cuDeviceGetAttribute", (int *, int, attune__cuda_ordinal))               \
+  X(0, device_bus, "cuDeviceGetPCIBusId", (char *, int, attune__cuda_ordinal))                     \
   X(1, primary_retain, "cuDevicePrimaryCtxRetain", (attune__cuda_context *, attune__cuda_ordinal)) \
   X(1, primary_release, "cuDevicePrimaryCtxRelease_v2", (attune__cuda_ordinal))                    \
   X(1, push, "cuCtxPushCurrent_v2", (attune__cuda_context))                                        \

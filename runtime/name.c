@@ -311,3 +311,13 @@ attune_status attune__name_parse(const char *name, attune_variant *v, attune_til
   *is_program = !tile && (!has_part || attune__op_parts(v->op) == 1);
   return check_spelling(name, v, t, *has_tile, *is_program);
 }
+
+attune_status attune__tile_parse(const char *name, attune_tile *t) {
+  char again[ATTUNE_NAME_MAX];
+  memset(t, 0, sizeof *t);
+  attune_status status = parse_tile(name, name, t);
+  if (status) return status;
+  attune__tile_name(t, again);
+  return strcmp(again, name) ? attune_fail(ATTUNE_INVALID, "tile %.80s is written %s", name, again)
+                             : ATTUNE_OK;
+}

@@ -69,6 +69,9 @@ void attune__kernel_name(const attune_variant *v, const attune_tile *t, char out
 attune_status attune__name_parse(const char *name, attune_variant *v, attune_tile *t, int *has_tile,
                                  int *is_program);
 
+/* A tile's own name, "fma_m64n64". */
+attune_status attune__tile_parse(const char *name, attune_tile *t);
+
 /* Rows of axes.def by value and by text; NULL / 0 when there is none. */
 const char *attune__op_name(int op);
 const char *attune__dtype_name(int dtype);

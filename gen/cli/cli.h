@@ -67,6 +67,9 @@ int cli_read_job(const char *path, const char *arch, attune_job *out);
 /* 1 when the word names a set: a folder, or a pack. */
 int cli_is_set(const char *word);
 
+/* The child of `attune tune`: serves the GPU of argv[0] on standard input and output. (tune.c) */
+int cli_tune_worker(int argc, char **argv);
+
 extern const cli_command *const cli_commands[]; /* main.c; ends with NULL */
 
 #endif

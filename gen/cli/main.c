@@ -7,7 +7,7 @@
 /* clang-format would take the list for declarations. */
 /* clang-format off */
 #define CLI_COMMANDS(X)                                                                            \
-  X(list) X(plan) X(explain) X(emit) X(build) X(verify) X(bench) X(run) X(trace) X(demo)           \
+  X(list) X(plan) X(explain) X(emit) X(build) X(verify) X(bench) X(tune) X(run) X(trace) X(demo)           \
   X(cache) X(pack) X(unpack) X(diff) X(embed) X(doctor) X(completion) X(man)
 /* clang-format on */
 
@@ -38,6 +38,8 @@ int main(int argc, char **argv) {
     printf("attune %s\n", attune_version());
     return CLI_OK;
   }
+  /* What `attune tune` runs candidates in; not for people. */
+  if (!strcmp(argv[1], "tune-worker")) return cli_tune_worker(argc - 2, argv + 2);
   for (int i = 0; cli_commands[i]; i++)
     if (!strcmp(argv[1], cli_commands[i]->name))
       return cli_run(cli_commands[i], argc - 2, argv + 2);
