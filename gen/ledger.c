@@ -2,10 +2,15 @@
  * The only shared-memory arithmetic in attune; models say which pieces there are. */
 #include "kernel.h"
 
-#include <stdio.h>
+#include <string.h>
 
 static uint32_t round_up(uint32_t value, uint32_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
+}
+
+/* A plan makes hundreds of ledgers: no printf here. */
+static void copy(char *out, size_t size, const char *text) {
+  if (!memccpy(out, text, 0, size)) out[size - 1] = 0;
 }
 
 void attune__ledger_add(attune_ledger *ledger, const char *name, const char *ctype,
@@ -18,9 +23,9 @@ void attune__ledger_add(attune_ledger *ledger, const char *name, const char *cty
     if (before->align > widest) widest = before->align;
   }
   attune_piece *piece = &ledger->piece[ledger->count++];
-  snprintf(piece->name, sizeof piece->name, "%s", name);
-  snprintf(piece->ctype, sizeof piece->ctype, "%s", ctype);
-  snprintf(piece->note, sizeof piece->note, "%s", note);
+  copy(piece->name, sizeof piece->name, name);
+  copy(piece->ctype, sizeof piece->ctype, ctype);
+  copy(piece->note, sizeof piece->note, note);
   piece->rows = rows, piece->columns = columns, piece->align = align;
   piece->bytes = rows * columns * element_bytes;
   piece->offset = round_up(end, align);

@@ -43,6 +43,21 @@ void attune__forward_traffic_whole(const attune_variant *v, const attune_tile *t
   traffic(v, t, s, 1, out);
 }
 
+void attune__forward_bulk_traffic(const attune_variant *v, const attune_shape *s,
+                                  const attune_mask_sums *sums, double word_bytes,
+                                  attune_traffic *out) {
+  double heads = (double)(s->batch * s->heads_q), looked = heads / v->group * (double)sums->pairs;
+  double pairs = v->features & (ATTUNE_FEATURE_BIAS | ATTUNE_FEATURE_BITMASK)
+                     ? heads * attune__mask_pairs(v, s)
+                     : 0;
+  if (v->features & ATTUNE_FEATURE_BIAS)
+    attune__traffic_read(out, "BIAS", "batch * heads_q * pairs of blocks",
+                         attune__dtype_bytes(v->dtype_q), looked, pairs);
+  if (v->features & ATTUNE_FEATURE_BITMASK)
+    attune__traffic_read(out, "BITS", "batch * heads_q * pairs of blocks", 1, looked * word_bytes,
+                         pairs / 8);
+}
+
 /* Looks at cu_seqlens_q in the search for a tile's sequence, over all tiles; prim/place.cuh. */
 static double searches(const attune_variant *v, const attune_tile *t, const attune_shape *s,
                        int64_t tiles) {
@@ -60,8 +75,7 @@ static double searches(const attune_variant *v, const attune_tile *t, const attu
 
 /* Beside the search each thread reads where its sequence begins and ends. */
 void attune__forward_varlen_traffic(const attune_variant *v, const attune_tile *t,
-                                    const attune_shape *s, int threads_block,
-                                    attune_traffic *out) {
+                                    const attune_shape *s, int threads_block, attune_traffic *out) {
   int64_t tiles = s->batch * s->len_q * v->group / t->block_m + s->batch;
   double threads = threads_block * (double)(s->heads_q / v->group), all = (double)s->batch + 1;
   double blocks = (double)tiles * threads;

@@ -13,10 +13,16 @@ void attune__forward_traffic(const attune_variant *v, const attune_tile *t, cons
 void attune__forward_traffic_whole(const attune_variant *v, const attune_tile *t,
                                    const attune_shape *s, attune_traffic *out);
 
+/* For the order of tiles, which asks for hundreds of tiles: biases and bits of the pairs that
+ * blocks look at, `word_bytes` of bits a pair. Rows beyond the last, slopes, sinks and lengths are
+ * left out. */
+void attune__forward_bulk_traffic(const attune_variant *v, const attune_shape *s,
+                                  const attune_mask_sums *sums, double word_bytes,
+                                  attune_traffic *out);
+
 /* What feature varlen has `threads_block` threads of each block read of cu_seqlens; of sequences of
  * one length. */
 void attune__forward_varlen_traffic(const attune_variant *v, const attune_tile *t,
-                                    const attune_shape *s, int threads_block,
-                                    attune_traffic *out);
+                                    const attune_shape *s, int threads_block, attune_traffic *out);
 
 #endif

@@ -101,7 +101,8 @@ static void cost(const attune_variant *v, const attune_tile *t, const attune_boa
   attune_traffic bytes;
   attune_ledger smem = {.count = 0};
   attune__mask_blocks(v, s, t->block_m, t->block_n, &sums);
-  traffic(v, t, s, &bytes);
+  attune__forward_traffic(v, t, s, &bytes);
+  attune__forward_bulk_traffic(v, s, &sums, 4, &bytes); /* a word for each pair */
   ledger(v, t, &smem);
   attune_work work = {.blocks = heads * (double)sums.blocks,
                       .steps = heads * (double)sums.steps,

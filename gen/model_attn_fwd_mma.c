@@ -101,12 +101,13 @@ static void traffic(const attune_variant *v, const attune_tile *t, const attune_
 
 static void cost(const attune_variant *v, const attune_tile *t, const attune_board *b,
                  const attune_shape *s, attune_cost *out) {
-  double heads = (double)(s->batch * s->heads_q);
+  double heads = (double)(s->batch * s->heads_q) / v->group; /* heads of one tile are one */
   attune_mask_sums sums;
   attune_traffic bytes;
   attune_ledger smem = {.count = 0};
   attune__mask_blocks(v, s, t->block_m, t->block_n, &sums);
-  traffic(v, t, s, &bytes);
+  attune__forward_traffic(v, t, s, &bytes);
+  attune__forward_bulk_traffic(v, s, &sums, 0.5, &bytes); /* 4 lanes a word */
   ledger(v, t, &smem);
   attune_work work = {.blocks = heads * (double)sums.blocks,
                       .steps = heads * (double)sums.steps,

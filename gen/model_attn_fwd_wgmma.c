@@ -194,7 +194,7 @@ static void traffic(const attune_variant *v, const attune_tile *t, const attune_
 
 static void cost(const attune_variant *v, const attune_tile *t, const attune_board *b,
                  const attune_shape *s, attune_cost *out) {
-  double heads = (double)(s->batch * s->heads_q);
+  double heads = (double)(s->batch * s->heads_q) / v->group; /* heads of one tile are one */
   attune_mask_sums sums;
   attune_traffic bytes;
   attune_ledger smem = {.count = 0};

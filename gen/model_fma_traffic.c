@@ -25,13 +25,12 @@ static int64_t overlap(int64_t begin, int64_t end, int64_t low, int64_t high) {
   return last > first ? last - first : 0;
 }
 
-/* Keys that a row of the tile looks at, which for a row beyond the last are those that it would
- * see, or all of a step that the block's rows see whole. */
-static int64_t keys_of_row(const attune_variant *v, const attune_tile *t, const attune_shape *s,
+/* Keys that a row beyond the last looks at: those that it would see, or all of a step that the
+ * block's rows see whole. */
+static int64_t keys_beyond(const attune_variant *v, const attune_tile *t, const attune_shape *s,
                            const block *b, int64_t row) {
   int64_t begin, end, first_begin, first_end, last_begin, last_end, sum = 0, i = row / v->group;
   attune__mask_range(v, s, i, i + 1, &begin, &end);
-  if (row < b->row1) return end - begin;
   attune__mask_range(v, s, b->row0 / v->group, b->row0 / v->group + 1, &first_begin, &first_end);
   i = (b->row1 - 1) / v->group;
   attune__mask_range(v, s, i, i + 1, &last_begin, &last_end);
@@ -50,20 +49,26 @@ typedef struct sums {
   double words;                /* of 32 bits that hold the pairs which exist, of all heads */
 } sums;
 
-static sums sums_of(const attune_variant *v, const attune_tile *t, const attune_shape *s) {
-  sums out = {0};
+static double words_of_rows(const attune_variant *v, const attune_shape *s) {
+  double words = 0;
   int64_t begin, end;
-  for (int64_t row0 = 0; row0 < s->len_q * v->group; row0 += t->block_m) {
-    block b = block_at(v, t, s, row0);
-    out.blocks++;
-    out.steps += (double)((b.end - b.begin + t->block_n - 1) / t->block_n);
-    for (int64_t row = row0; row < row0 + t->block_m; row++)
-      out.pairs += (double)keys_of_row(v, t, s, &b, row);
-  }
   for (int64_t i = 0; i < s->len_q; i++) {
     attune__mask_range(v, s, i, i + 1, &begin, &end);
-    if (begin < end) out.words += (double)(((end - 1) / 32 - begin / 32 + 1) * v->group);
+    if (begin < end) words += (double)(((end - 1) / 32 - begin / 32 + 1) * v->group);
   }
+  return words;
+}
+
+static sums sums_of(const attune_variant *v, const attune_tile *t, const attune_shape *s) {
+  attune_mask_sums all;
+  attune__mask_blocks(v, s, t->block_m, t->block_n, &all);
+  sums out = {.blocks = (double)all.blocks, .steps = (double)all.steps};
+  out.pairs = v->group * attune__mask_pairs(v, s);
+  if (v->features & ATTUNE_FEATURE_BITMASK) out.words = words_of_rows(v, s);
+  if (!all.blocks) return out;
+  block b = block_at(v, t, s, (all.blocks - 1) * t->block_m);
+  for (int64_t row = b.row1; row < b.row0 + t->block_m; row++) /* beyond the last */
+    out.pairs += (double)keys_beyond(v, t, s, &b, row);
   return out;
 }
 

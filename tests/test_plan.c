@@ -271,6 +271,32 @@ static attune_traffic traffic_of(const attune_variant *v, const attune_tile *t,
   return out;
 }
 
+/* Against a loop over blocks and rows, of heads long enough that blocks repeat. */
+START_TEST(sums_over_blocks_are_those_of_a_loop) {
+  for (int run = 0; run < 20000; run++) {
+    attune_variant v = forward(64);
+    int longest = run % 40 ? 300 : 3000;
+    v.mask = (uint8_t)(1 + random_below(3));
+    attune_shape s = {.len_q = random_below(longest), .len_k = random_below(longest)};
+    s.window_left = random_below(longest / 4) - 1, s.window_right = random_below(40) - 1;
+    s.corner = random_below(2) ? ATTUNE_CORNER_TOP_LEFT : ATTUNE_CORNER_BOTTOM_RIGHT;
+    v.group = (uint8_t)(random_below(2) ? 1 : 1 + random_below(17));
+    int64_t m = 16 << random_below(4), n = 16 * (1 + random_below(9)), first, last;
+    attune_mask_sums want = {0}, got;
+    attune__mask_range(&v, &s, 0, s.len_q, &first, &last);
+    for (int64_t row0 = 0; row0 < s.len_q * v.group; row0 += m, want.blocks++) {
+      int64_t rows = s.len_q * v.group - row0 < m ? s.len_q * v.group - row0 : m, begin, end, at;
+      attune__mask_range(&v, &s, row0 / v.group, (row0 + rows - 1) / v.group + 1, &begin, &end);
+      for (at = begin; at < end; at += n) want.steps++;
+      want.keys += end - begin, want.pairs += rows * (end - begin);
+      want.loaded += (at < last || begin == end ? at : last) - begin;
+    }
+    attune__mask_blocks(&v, &s, m, n, &got);
+    ck_assert_mem_eq(&got, &want, sizeof got);
+  }
+}
+END_TEST
+
 START_TEST(forward_bytes_are_exact) {
   for (int run = 0; run < 200; run++) {
     int dtype = ATTUNE_DTYPE_FP32 + run % 3;
@@ -621,8 +647,8 @@ START_TEST(the_articles_table_to_the_digit) {
 END_TEST
 
 TEST_MAIN("plan", every_property_over_the_matrix, every_part_of_the_standard_op_is_planned,
-          key_ranges_and_pairs_are_those_of_the_mask, forward_bytes_are_exact,
-          standard_bytes_are_exact, a_dropped_tile_says_why,
+          key_ranges_and_pairs_are_those_of_the_mask, sums_over_blocks_are_those_of_a_loop,
+          forward_bytes_are_exact, standard_bytes_are_exact, a_dropped_tile_says_why,
           where_nothing_fits_the_error_says_what_would, what_the_error_offers_works,
           tensor_cores_come_first, a_family_is_taken_at_its_word,
           a_family_without_a_tile_is_fallen_back_from, tiles_of_family_mma_have_rules,
