@@ -41,8 +41,8 @@ static double place_y(const frame *f, double y) {
   return HEIGHT - BOTTOM - (log10(y) - f->y0) / (f->y1 - f->y0) * (HEIGHT - TOP - BOTTOM);
 }
 
-static void put_point(attune__text *out, const char *x_name, double x, const char *y_name,
-                      double y) {
+void attune__svg_place(attune__text *out, const char *x_name, double x, const char *y_name,
+                       double y) {
   attune__text_printf(out, " %s=\"", x_name);
   attune__text_fixed(out, x, 1);
   attune__text_printf(out, "\" %s=\"", y_name);
@@ -50,17 +50,20 @@ static void put_point(attune__text *out, const char *x_name, double x, const cha
   attune__text_puts(out, "\"");
 }
 
-static void put_line(attune__text *out, double x1, double y1, double x2, double y2,
-                     const char *style) {
+void attune__svg_line(attune__text *out, double x1, double y1, double x2, double y2,
+                      const char *style) {
   attune__text_puts(out, "<line");
-  put_point(out, "x1", x1, "y1", y1);
-  put_point(out, "x2", x2, "y2", y2);
+  attune__svg_place(out, "x1", x1, "y1", y1);
+  attune__svg_place(out, "x2", x2, "y2", y2);
   attune__text_printf(out, " %s/>\n", style);
 }
 
-static void put_escaped(attune__text *out, const char *words) {
+void attune__svg_escape(attune__text *out, const char *words) {
   for (; *words; words++) {
-    const char *entity = *words == '<' ? "&lt;" : *words == '&' ? "&amp;" : NULL;
+    const char *entity = *words == '<'   ? "&lt;"
+                         : *words == '&' ? "&amp;"
+                         : *words == '"' ? "&quot;"
+                                         : NULL;
     if (entity)
       attune__text_puts(out, entity);
     else
@@ -68,18 +71,19 @@ static void put_escaped(attune__text *out, const char *words) {
   }
 }
 
-static void put_words(attune__text *out, double x, double y, const char *style, const char *words) {
+void attune__svg_words(attune__text *out, double x, double y, const char *style,
+                       const char *words) {
   attune__text_puts(out, "<text");
-  put_point(out, "x", x, "y", y);
+  attune__svg_place(out, "x", x, "y", y);
   attune__text_printf(out, " %s>", style);
-  put_escaped(out, words);
+  attune__svg_escape(out, words);
   attune__text_puts(out, "</text>\n");
 }
 
-static void put_number(attune__text *out, double x, double y, const char *style, double value) {
+void attune__svg_number(attune__text *out, double x, double y, const char *style, double value) {
   attune__text words = {0};
   attune__text_number(&words, value);
-  put_words(out, x, y, style, words.data ? words.data : "");
+  attune__svg_words(out, x, y, style, words.data ? words.data : "");
   attune__text_free(&words);
 }
 
@@ -96,8 +100,8 @@ static void put_x_marks(const attune__svg_plot *plot, const frame *f, attune__te
     if (!usable(longest->x[j], 1)) continue;
     double x = place_x(f, longest->x[j]);
     if (x < last + ROOM) continue;
-    put_line(out, x, TOP, x, HEIGHT - BOTTOM, "class=\"grid\"");
-    put_number(out, x, HEIGHT - BOTTOM + 18, "text-anchor=\"middle\"", longest->x[j]);
+    attune__svg_line(out, x, TOP, x, HEIGHT - BOTTOM, "class=\"grid\"");
+    attune__svg_number(out, x, HEIGHT - BOTTOM + 18, "text-anchor=\"middle\"", longest->x[j]);
     last = x;
   }
 }
@@ -109,23 +113,23 @@ static void put_y_marks(const frame *f, attune__text *out) {
     for (int i = 0; i < (wide ? 1 : 3); i++) {
       double value = steps[i] * pow(10, decade), y = place_y(f, value);
       if (y < TOP || y > HEIGHT - BOTTOM) continue;
-      put_line(out, LEFT, y, WIDTH - RIGHT, y, "class=\"grid\"");
-      put_number(out, LEFT - 8, y + 4, "text-anchor=\"end\"", value);
+      attune__svg_line(out, LEFT, y, WIDTH - RIGHT, y, "class=\"grid\"");
+      attune__svg_number(out, LEFT - 8, y + 4, "text-anchor=\"end\"", value);
     }
 }
 
 static void put_axes(const attune__svg_plot *plot, const frame *f, attune__text *out) {
   put_x_marks(plot, f, out);
   put_y_marks(f, out);
-  put_line(out, LEFT, HEIGHT - BOTTOM, WIDTH - RIGHT, HEIGHT - BOTTOM, "stroke=\"#333\"");
-  put_line(out, LEFT, TOP, LEFT, HEIGHT - BOTTOM, "stroke=\"#333\"");
-  put_words(out, (LEFT + WIDTH - RIGHT) / 2.0, HEIGHT - 16, "text-anchor=\"middle\"",
-            plot->x_title);
+  attune__svg_line(out, LEFT, HEIGHT - BOTTOM, WIDTH - RIGHT, HEIGHT - BOTTOM, "stroke=\"#333\"");
+  attune__svg_line(out, LEFT, TOP, LEFT, HEIGHT - BOTTOM, "stroke=\"#333\"");
+  attune__svg_words(out, (LEFT + WIDTH - RIGHT) / 2.0, HEIGHT - 16, "text-anchor=\"middle\"",
+                    plot->x_title);
   attune__text_printf(out,
                       "<text transform=\"translate(20 %d) rotate(-90)\" "
                       "text-anchor=\"middle\">",
                       (TOP + HEIGHT - BOTTOM) / 2);
-  put_escaped(out, plot->y_title);
+  attune__svg_escape(out, plot->y_title);
   attune__text_puts(out, ", log scale");
   attune__text_puts(out, "</text>\n");
 }
@@ -147,7 +151,7 @@ static void put_curve(const attune__svg_series *s, const frame *f, const char *c
   for (int i = 0; i < s->count; i++) {
     if (!usable(s->x[i], s->y[i])) continue;
     attune__text_puts(out, "<circle r=\"4\"");
-    put_point(out, "cx", place_x(f, s->x[i]), "cy", place_y(f, s->y[i]));
+    attune__svg_place(out, "cx", place_x(f, s->x[i]), "cy", place_y(f, s->y[i]));
     attune__text_printf(out, " fill=\"%s\" stroke=\"%s\" stroke-width=\"2\"/>\n",
                         s->hollow[i] ? "white" : color, color);
   }
@@ -159,16 +163,16 @@ static void put_legend(const attune__svg_plot *plot, attune__text *out) {
   for (int i = 0; i < plot->series_count; i++, y += 22) {
     attune__text style = {0};
     attune__text_printf(&style, "stroke=\"%s\" stroke-width=\"3\"", colors[i]);
-    put_line(out, x, y - 4, x + 20, y - 4, style.data ? style.data : "");
+    attune__svg_line(out, x, y - 4, x + 20, y - 4, style.data ? style.data : "");
     attune__text_free(&style);
-    put_words(out, x + 26, y, "", plot->series[i].name);
+    attune__svg_words(out, x + 26, y, "", plot->series[i].name);
     for (int j = 0; j < plot->series[i].count; j++) hollow |= plot->series[i].hollow[j];
   }
   if (!hollow || !plot->hollow_means) return;
   attune__text_puts(out, "<circle r=\"4\"");
-  put_point(out, "cx", x + 10, "cy", y - 4);
+  attune__svg_place(out, "cx", x + 10, "cy", y - 4);
   attune__text_puts(out, " fill=\"white\" stroke=\"#333\" stroke-width=\"2\"/>\n");
-  put_words(out, x + 26, y, "", plot->hollow_means);
+  attune__svg_words(out, x + 26, y, "", plot->hollow_means);
 }
 
 void attune__svg_draw(const attune__svg_plot *plot, attune__text *out) {
@@ -179,7 +183,7 @@ void attune__svg_draw(const attune__svg_plot *plot, attune__text *out) {
                       "fill=\"#222\">\n<style>.grid{stroke:#ddd}</style>\n"
                       "<rect width=\"%d\" height=\"%d\" fill=\"white\"/>\n",
                       WIDTH, HEIGHT, WIDTH, HEIGHT, WIDTH, HEIGHT);
-  put_words(out, LEFT, 28, "font-size=\"16\" font-weight=\"bold\"", plot->title);
+  attune__svg_words(out, LEFT, 28, "font-size=\"16\" font-weight=\"bold\"", plot->title);
   put_axes(plot, &f, out);
   for (int i = 0; i < plot->series_count; i++) put_curve(&plot->series[i], &f, colors[i], out);
   put_legend(plot, out);

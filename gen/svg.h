@@ -20,6 +20,17 @@ typedef struct attune__svg_plot {
   attune__svg_series series[ATTUNE__SVG_SERIES];
 } attune__svg_plot;
 
+/* Markup of one thing, for drawings of other kinds: ' x="1.0" y="2.0"', a line, words that are
+ * escaped, a number. style: further attributes. */
+void attune__svg_place(attune__text *out, const char *x_name, double x, const char *y_name,
+                       double y);
+void attune__svg_line(attune__text *out, double x1, double y1, double x2, double y2,
+                      const char *style);
+void attune__svg_words(attune__text *out, double x, double y, const char *style, const char *words);
+void attune__svg_number(attune__text *out, double x, double y, const char *style, double value);
+/* Text for the inside of an element or of an attribute in double quotes. */
+void attune__svg_escape(attune__text *out, const char *words);
+
 void attune__svg_draw(const attune__svg_plot *plot, attune__text *out);
 
 #endif

@@ -8,6 +8,7 @@
 
 #include "../nvrtc.h"
 #include "../store.h"
+#include "../tune_page.h"
 #include "../tune_parts.h"
 
 #include <stdio.h>
@@ -24,6 +25,7 @@ static const cli_option options[] = {
     {"--more", NULL, "search on where a row is measured; else it is only confirmed"},
     {"--seed", "N", "of the search; the same gives the same proposals; default 1"},
     {"-j", "N", "compiles at once; default: all cores but one"},
+    {"--report", "FILE", "writes the candidates, the rooflines and the winners as one HTML page"},
     {"-o", "FILE", "rows to start from and to add to; default: the user's own, in the store"},
     {NULL, NULL, NULL},
 };
@@ -239,14 +241,26 @@ static attune_status choose_path(const cli_args *args, session *s, const char *g
   return s->path ? ATTUNE_OK : attune_fail(ATTUNE_NO_MEMORY, "no memory for a path");
 }
 
+static attune_status write_page(const session *s, const char *path) {
+  attune__text page = {0};
+  attune__tune_page(&s->result, &page);
+  attune_status status = page.failed ? attune_fail(ATTUNE_NO_MEMORY, "no memory for the report")
+                                     : attune__file_publish(path, page.data, page.size);
+  attune__text_free(&page);
+  return status;
+}
+
 static int print_result(const cli_args *args, session *s) {
   attune__text text = {0};
+  const char *report = cli_value(args, "--report");
+  attune_status status = report ? write_page(s, report) : ATTUNE_OK;
   if (args->json)
     tune_report_json(&s->result, s->path, &text);
   else
     tune_report_text(&s->result, s->path, &text);
   int rc = cli_print(&text);
   if (rc != CLI_OK) return rc;
+  if (status) return cli_fail(status);
   return s->result.wrong ? CLI_CHECK : CLI_OK;
 }
 
@@ -297,7 +311,7 @@ static int run(const cli_args *args) {
 const cli_command cli_tune_command = {
     .name = "tune",
     .usage = "tune SPEC [--budget S] [--shape S]... [--shapes FILE] [--device N] [--arch A]\n"
-             "       [--seed N] [--more] [-j N] [-o FILE]",
+             "       [--seed N] [--more] [-j N] [--report FILE] [-o FILE]",
     .text = "Measures tiles on the GPU and keeps the fastest of each variant and class of shapes.\n"
             "Candidates are compiled ahead, checked against float64 before they are timed, and\n"
             "timed beside the row that there was; a winner must beat it outside the noise. What\n"
