@@ -306,7 +306,7 @@ attune_status attune_cpu_open(const attune_cpu_options *options, attune_context 
   attune__arch_print(arch, 1, d->arch);
   snprintf(facts->name, sizeof facts->name, "the CPU as %s", d->arch);
   facts->arch = arch;
-  facts->sm_count = 1;
+  facts->sm_count = 3; /* so that a persistent grid has blocks beside each other */
   facts->smem_block = smem_block_of(attune__arch_cc(arch));
   attune_options messages = attune_options_init();
   messages.message = options->message;

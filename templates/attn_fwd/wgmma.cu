@@ -102,6 +102,31 @@ __device__ __forceinline__ Job &job_of(Smem &smem, int slot) {
   return *reinterpret_cast<Job *>(smem.jobs[slot]);
 }
 
+//@ local sections = not features.varlen and mask ~= "none"
+//@ if sections then
+// Under a mask tiles differ in length. They are taken in sections of heads whose K and V fit L2
+// together; in a section the longest tiles of all its heads come first.
+struct Sections {
+  unsigned tiles, heads, section;  // of a head; all; at most in a section
+
+  // The index of place_of for tile t of the section that begins at head `first`.
+  __device__ __forceinline__ unsigned index(unsigned first, unsigned t) const {
+    const unsigned here = count(first);
+    return (first + t % here) * tiles + t / here;
+  }
+  __device__ __forceinline__ unsigned count(unsigned first) const {
+    return min(section, heads - first);
+  }
+};
+
+__device__ __forceinline__ Sections sections_of(int batch, int heads_q, int heads_kv, int len_q,
+                                                int len_k) {
+  const unsigned share = heads_q / heads_kv / kGroup;  // that read the same K and V
+  return {(unsigned)ceil_div(len_q * kGroup, kBlockM), (unsigned)(heads_q / kGroup * batch),
+          max(kKeysInL2 / max(len_k, 1), 1) * share};
+}
+
+//@ else
 // Tiles of rows of all heads and sequences.
 __device__ __forceinline__ unsigned tiles_of(int batch, int heads_q, int len_q, int total_q) {
   //@ if features.varlen then
@@ -111,20 +136,33 @@ __device__ __forceinline__ unsigned tiles_of(int batch, int heads_q, int len_q, 
   //@ end
 }
 
-// The index of place_of for the t-th tile. Under a mask with an upper bound tiles differ in length:
-// then come, in sections of heads whose K and V fit L2 together, the longest tiles of all heads first.
-__device__ __forceinline__ unsigned in_sections(unsigned t, int batch, int heads_q, int heads_kv,
-                                                int len_q, int len_k) {
-  //@ if not features.varlen and mask ~= "none" then
-  const unsigned tiles = ceil_div(len_q * kGroup, kBlockM), heads = heads_q / kGroup * batch;
-  const unsigned share = heads_q / heads_kv / kGroup;  // that read the same K and V
-  const unsigned section = max(kKeysInL2 / max(len_k, 1), 1) * share;
-  const unsigned first = t / (section * tiles) * section, rest = t % (section * tiles);
-  const unsigned here = min(section, heads - first);
-  return (first + rest % here) * tiles + rest / here;
-  //@ else
-  return t;
-  //@ end
+//@ end
+// Calls take with the index of each tile that is the block's.
+template <typename Take>
+__device__ __forceinline__ void each_tile(int batch, int heads_q, int heads_kv, int len_q, int len_k,
+                                          int total_q, Take take) {
+//@ if sections and tile.persistent == 1 then
+  // Rounds of a section go to and fro over the blocks, and each section begins where the last one
+  // ended: so the blocks have equally much to do, within about 1 %.
+  const Sections s = sections_of(batch, heads_q, heads_kv, len_q, len_k);
+  for (unsigned first = 0, begin = 0; first < s.heads; first += s.section) {
+    const unsigned all = s.count(first) * s.tiles, blocks = gridDim.x;
+    const unsigned mine = (blockIdx.x + blocks - begin) % blocks;
+    for (unsigned round = 0;; round++) {
+      const unsigned t = round * blocks + (round % 2 ? blocks - 1 - mine : mine);
+      if (t >= all) break;
+      take(s.index(first, t));
+    }
+    begin = (begin + all) % blocks;
+  }
+//@ elseif sections then
+  const Sections s = sections_of(batch, heads_q, heads_kv, len_q, len_k);
+  const unsigned first = blockIdx.x / (s.section * s.tiles) * s.section;
+  take(s.index(first, blockIdx.x - first * s.tiles));
+//@ else
+  const unsigned all = tiles_of(batch, heads_q, len_q, total_q);
+  for (unsigned t = blockIdx.x; t < all; t += gridDim.x) take(t);
+//@ end
 }
 
 // Coordinates of a place in the tensor maps: with varlen all sequences are one.
@@ -427,16 +465,10 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
     if (threadIdx.x / 32 == 0 && elect_one()) {
       Ring<kQTiles> ring_q;
       Ring<kStages> ring_k, ring_v;
-      const unsigned tiles = tiles_of(batch, heads_q, len_q, total_q);
       Job job = {};
-      // Rounds go to and fro over the blocks: where tiles get shorter, no block has all the long ones.
-      for (unsigned round = 0;; round++) {
-        const unsigned t =
-            round * gridDim.x + (round % 2 ? gridDim.x - 1 - blockIdx.x : blockIdx.x);
-        if (t >= tiles) break;
-        job.place = place_of(params, in_sections(t, batch, heads_q, heads_kv, len_q, len_k), batch,
-                             heads_q, heads_kv, len_q, len_k, total_q, total_k);
-        if (job.place.row0 >= job.place.row1) continue;
+      each_tile(batch, heads_q, heads_kv, len_q, len_k, total_q, [&](unsigned index) {
+        job.place = place_of(params, index, batch, heads_q, heads_kv, len_q, len_k, total_q, total_k);
+        if (job.place.row0 >= job.place.row1) return;
         job.bounds =
             mask_bounds(window_left, window_right, bottom_right, job.place.len_q, job.place.len_k);
         job.steps = steps_of(job.place, job.bounds);
@@ -444,7 +476,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
         job_of(smem, ring_q.slot) = job;
         load_tile(params, b, job, ring_q, ring_k, ring_v);
         ring_q.next();
-      }
+      });
       wait(b.q_free + 8 * ring_q.slot, ring_q.parity ^ 1);
       job.steps.count = -1;
       job_of(smem, ring_q.slot) = job;
