@@ -1,8 +1,10 @@
 /* expand.c - from the requests of a spec to kernels and rows.
  * Every request is planned, part by part; its best tiles become kernels. Of the requests for one
  * variant that with the largest budget gets the row, of equal budgets the one planned to be
- * fastest; the kernels of the others stay in the job and are reached by name. */
+ * fastest; the kernels of the others stay in the job and are reached by name. A request that names
+ * a GPU gets rows for the classes that were measured there, too. */
 #include "expand.h"
+#include "tune_use.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +17,10 @@ typedef struct planned {
   double time;                /* clocks by the model, parts added */
   char kernel[ATTUNE_MAX_PARTS][ATTUNE_NAME_MAX];
 } planned;
+
+#define X(name, id, text, doc) +1
+enum { CLASSES = 0 ATTUNE_CLASSES(X) };
+#undef X
 
 static attune_status plan_part(const attune_request *request, int part, attune_kernel *kernel,
                                planned *out) {
@@ -62,10 +68,12 @@ attune_status attune__expand_request(const attune_request *request, attune_kerne
   return status;
 }
 
-/* By variant; then the one that gets the row first; the tile names decide what is left. */
+/* By variant and class; then the one that gets the row first; the tile names decide what is left.
+ */
 static int by_preference(const void *left, const void *right) {
   const planned *a = left, *b = right;
   int order = strcmp(a->name, b->name);
+  if (!order) order = (int)a->row.cls - (int)b->row.cls;
   if (order) return order;
   if (a->budget != b->budget) return a->budget > b->budget ? -1 : 1;
   if (a->time != b->time) return a->time < b->time ? -1 : 1;
@@ -101,7 +109,8 @@ static int kernel_index(const attune_job *job, const char *name) {
 static void make_rows(attune_job *job, planned *all, int count) {
   if (count) qsort(all, (size_t)count, sizeof *all, by_preference);
   for (int i = 0; i < count; i++) {
-    if (i && !strcmp(all[i - 1].name, all[i].name)) continue;
+    if (i && all[i - 1].row.cls == all[i].row.cls && !strcmp(all[i - 1].name, all[i].name))
+      continue;
     attune_job_row *row = &job->rows[job->row_count++];
     *row = all[i].row;
     for (int part = 0; part < row->kernel_count; part++)
@@ -109,31 +118,111 @@ static void make_rows(attune_job *job, planned *all, int count) {
   }
 }
 
+/* ---- measured rows ------------------------------------------------------------------------- */
+
+/* Rows and kernels under way: a row for each request and class at most. */
+typedef struct expansion {
+  const attune_spec *spec;
+  attune_job *job;
+  planned *all;
+  int count;
+  attune__tuned_db db;
+  int has_db; /* opened at the first request that names a GPU */
+} expansion;
+
+/* The kernels of a measured row. */
+static attune_status measured_kernels(const attune_request *request, const attune__tuned_row *row,
+                                      attune_kernel *kernels, planned *out) {
+  attune_variant v = request->variant;
+  attune_status status = ATTUNE_OK;
+  for (int part = 0; part < row->tiles.count && !status; part++) {
+    v.part = (uint8_t)part;
+    status = attune__kernel_make(&v, &row->tiles.tile[part], &request->pins, &kernels[part]);
+    memcpy(out->kernel[part], kernels[part].name, sizeof out->kernel[part]);
+  }
+  return status;
+}
+
+/* The row of a class, like the planned one but for its kernels. */
+static attune_status add_measured(expansion *e, const attune_request *request,
+                                  const attune__tuned_key *key, const planned *plan,
+                                  attune_class cls) {
+  char why[ATTUNE_REASON_MAX];
+  const attune__tuned_row *row = attune__tuned_for(&e->db, key, request, cls, why, sizeof why);
+  if (why[0] && !row)
+    attune__text_printf(&e->job->notes, "%s, %s: planned, not measured: %s\n", plan->name,
+                        attune__class_name(cls), why);
+  if (!row) return ATTUNE_OK;
+  planned *out = &e->all[e->count];
+  *out = *plan;
+  out->row.cls = cls, out->row.measured = 1, out->row.fallback[0] = 0;
+  attune_status status =
+      measured_kernels(request, row, &e->job->kernels[e->job->kernel_count], out);
+  if (!status) e->count++, e->job->kernel_count += out->row.kernel_count;
+  return status;
+}
+
+static attune_status open_db(expansion *e) {
+  if (e->has_db) return ATTUNE_OK;
+  e->has_db = 1;
+  return attune__tuned_db_open(NULL, &e->db, &e->job->notes);
+}
+
+/* Once for each arch: the GPU has no rows that hold here. */
+static void note_absent(expansion *e, const attune_request *request) {
+  for (const attune_request *r = e->spec->requests; r < request; r++)
+    if (!strcmp(r->gpu, request->gpu) && r->variant.arch == request->variant.arch) return;
+  attune__text_printf(&e->job->notes, "planned, not measured: %s\n", attune_error());
+}
+
+static attune_status add_classes(expansion *e, const attune_request *request, const planned *plan) {
+  attune__tuned_key key;
+  attune_status status = open_db(e);
+  if (!status) status = attune__tuned_key_named(&e->db, request->gpu, request->variant.arch, &key);
+  if (status == ATTUNE_NOT_FOUND) return note_absent(e, request), ATTUNE_OK;
+#define X(name, id, text, doc)                                                                     \
+  if (!status) status = add_measured(e, request, &key, plan, ATTUNE_CLASS_##name);
+  ATTUNE_CLASSES(X)
+#undef X
+  return status;
+}
+
+/* ---- all requests -------------------------------------------------------------------------- */
+
+static attune_status expand_request(expansion *e, const attune_request *request) {
+  planned plan;
+  attune_status status = plan_request(request, &e->job->kernels[e->job->kernel_count], &plan);
+  if (status) return status;
+  e->all[e->count++] = plan;
+  e->job->kernel_count += plan.row.kernel_count;
+  return request->gpu[0] ? add_classes(e, request, &plan) : ATTUNE_OK;
+}
+
 /* Plans every request, collecting what fails; returns the first failure. */
-static attune_status plan_all(const attune_spec *spec, attune_job *job, planned *all,
-                              attune_diags *diags) {
+static attune_status plan_all(expansion *e, attune_diags *diags) {
   attune_status first = ATTUNE_OK;
-  for (int i = 0; i < spec->count; i++) {
-    attune_status status =
-        plan_request(&spec->requests[i], &job->kernels[job->kernel_count], &all[i]);
-    if (status == ATTUNE_OK) {
-      job->kernel_count += all[i].row.kernel_count;
-    } else {
-      attune__diag_add(diags, spec->requests[i].line, 1, NULL, "%s", attune_error());
-      if (first == ATTUNE_OK) first = status;
-    }
+  for (int i = 0; i < e->spec->count; i++) {
+    const attune_request *request = &e->spec->requests[i];
+    attune_status status = expand_request(e, request);
+    if (status == ATTUNE_OK) continue;
+    attune__diag_add(diags, request->line, 1, NULL, "%s", attune_error());
+    if (first == ATTUNE_OK) first = status;
   }
   return first;
 }
 
-/* Kernels and rows of the job, whose arrays have room for them; `all` is scratch, one a request. */
+/* Kernels and rows of the job, whose arrays have room for them; `all` is scratch, as many as rows.
+ */
 static attune_status fill_job(const attune_spec *spec, attune_job *job, planned *all,
                               attune_diags *diags) {
-  attune_status status = plan_all(spec, job, all, diags);
-  if (status != ATTUNE_OK) return status;
-  sort_unique(job);
-  make_rows(job, all, spec->count);
-  return ATTUNE_OK;
+  expansion e = {.spec = spec, .job = job, .all = all};
+  attune_status status = plan_all(&e, diags);
+  if (status == ATTUNE_OK) {
+    sort_unique(job);
+    make_rows(job, all, e.count);
+  }
+  if (e.has_db) attune__tuned_db_close(&e.db);
+  return status;
 }
 
 /* With the line and a caret where the spec is a file that can be read. */
@@ -149,6 +238,10 @@ static void print_diags(const attune_spec *spec, const attune_diags *diags, attu
 attune_status attune__expand(const attune_spec *spec, attune_job *out, attune__text *errors) {
   memset(out, 0, sizeof *out);
   size_t count = spec->count > 0 ? (size_t)spec->count : 1;
+  for (int i = 0, named = 0; i < spec->count && !named; i++) {
+    named = spec->requests[i].gpu[0] != 0;
+    if (named) count *= 1 + CLASSES; /* a row for each class, and the planner's */
+  }
   planned *all = calloc(count, sizeof *all);
   out->kernels = calloc(count * ATTUNE_MAX_PARTS, sizeof *out->kernels);
   out->rows = calloc(count, sizeof *out->rows);
@@ -175,5 +268,6 @@ attune_status attune__expand(const attune_spec *spec, attune_job *out, attune__t
 void attune__job_free(attune_job *job) {
   free(job->kernels);
   free(job->rows);
+  attune__text_free(&job->notes);
   memset(job, 0, sizeof *job);
 }

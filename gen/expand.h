@@ -12,6 +12,7 @@ typedef struct attune_job_row {
   int kernel_count;
   int kernel[ATTUNE_MAX_PARTS];     /* indices into kernels */
   char fallback[ATTUNE_REASON_MAX]; /* why a slower family serves it; "": it is none */
+  int measured;                     /* 1: by a measured row; its class is that row's */
 } attune_job_row;
 
 typedef struct attune_job {
@@ -19,10 +20,12 @@ typedef struct attune_job {
   int kernel_count;
   attune_job_row *rows; /* sorted by variant name and class */
   int row_count;
+  attune__text notes; /* a line for each measured row or GPU that was passed over, and why */
 } attune_job;
 
 /* Plans all requests. A request for which no tile fits fails the job: errors get one diagnostic
- * each, at the request's line. Of several budgets the largest gets the row. */
+ * each, at the request's line. Of several budgets the largest gets the row. A request that names a
+ * GPU gets a row for each class that is measured there, beside the planner's for any. */
 attune_status attune__expand(const attune_spec *spec, attune_job *out, attune__text *errors);
 /* The kernels of one request, in launch order. */
 attune_status attune__expand_request(const attune_request *request, attune_kernel *kernels,

@@ -4,10 +4,15 @@
  * compiled now. A dry run only plans. What to do about rows, loading and launching is the
  * runtime's. */
 #include "jit.h"
+
+#include "../runtime/context.h"
+#include "../runtime/params.def"
 #include "expand.h"
 #include "nvrtc.h"
 #include "store.h"
+#include "tune_use.h"
 
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +26,10 @@ struct attune_jit {
   int no_jit;
   attune_message_fn message;
   void *user;
+  attune__tuned_key key; /* of the context's GPU; gpu "": it has none, and no row is its */
+  pthread_mutex_t lock;  /* guards the two below until the rows were read */
+  int has_db;
+  attune__tuned_db db;
 };
 
 static void say(const attune_jit *jit, attune_level level, const char *format, ...)
@@ -144,6 +153,54 @@ static attune_status make_part(attune_jit *jit, const attune_request *request, i
   return status;
 }
 
+/* ---- measured rows --------------------------------------------------------------------------- */
+
+/* Read at the first miss; what is wrong with a file is said once. */
+static void read_rows(attune_jit *jit) {
+  attune__text messages = {0};
+  pthread_mutex_lock(&jit->lock);
+  if (!jit->has_db) {
+    if (attune__tuned_db_open(attune__store_root(jit->store), &jit->db, &messages))
+      memset(&jit->db, 0, sizeof jit->db);
+    if (messages.data) say(jit, ATTUNE_LEVEL_WARN, "%s", messages.data);
+    jit->has_db = 1;
+  }
+  pthread_mutex_unlock(&jit->lock);
+  attune__text_free(&messages);
+}
+
+/* The row for the problem's class on this GPU; *speaks: there are rows of the variant, so what is
+ * made now is for this class alone. */
+static const attune__tuned_row *measured(attune_jit *jit, const attune_request *request,
+                                         attune_class cls, int *speaks) {
+  attune_nvrtc_info compiler;
+  char why[ATTUNE_REASON_MAX];
+  attune__tuned_key key = jit->key;
+  *speaks = 0;
+  if (!key.gpu[0] || attune__nvrtc_info(&compiler)) return NULL;
+  read_rows(jit);
+  key.arch = request->variant.arch;
+  memcpy(key.nvrtc, compiler.version, sizeof key.nvrtc);
+  *speaks = attune__tuned_speaks_of(&jit->db, &key, request);
+  const attune__tuned_row *row = attune__tuned_for(&jit->db, &key, request, cls, why, sizeof why);
+  if (!row && why[0]) say(jit, ATTUNE_LEVEL_INFO, "planned, not measured: %s", why);
+  return row;
+}
+
+static attune_status make_measured(attune_jit *jit, const attune_request *request,
+                                   const attune__tuned_row *row, blob *part) {
+  attune_variant v = request->variant;
+  attune_status status = ATTUNE_OK;
+  for (int i = 0; i < row->tiles.count && !status; i++) {
+    attune_kernel kernel;
+    v.part = (uint8_t)i;
+    status = attune__kernel_make(&v, &row->tiles.tile[i], &request->pins, &kernel);
+    if (!status) status = get_entry(jit, &kernel, &part[i]);
+  }
+  for (int i = 0; i < ATTUNE_MAX_PARTS && status; i++) free(part[i].bytes), part[i].bytes = NULL;
+  return status;
+}
+
 /* ---- one program --------------------------------------------------------------------------- */
 
 static void free_entries(attune_miss_result *result) {
@@ -168,18 +225,29 @@ static attune_status say_spec(const attune_request *request) {
   return status;
 }
 
-static attune_status make_program(attune_jit *jit, const attune_request *request,
+static attune_status make_parts(attune_jit *jit, const attune_request *request,
+                                const attune__tuned_row *row, int parts, blob *part) {
+  attune_status status = row ? make_measured(jit, request, row, part) : ATTUNE_OK;
+  int said = 0;
+  if (row && !status) return status;
+  if (row) say(jit, ATTUNE_LEVEL_WARN, "the measured tile cannot be made: %s", attune_error());
+  for (int i = 0, failed = 0; i < parts && !failed; i++)
+    failed = (status = make_part(jit, request, i, &said, &part[i])) != 0;
+  return status;
+}
+
+static attune_status make_program(attune_jit *jit, const attune_request *request, attune_class cls,
                                   attune_miss_result *result) {
   int parts = attune__op_parts(request->variant.op);
   blob *part = calloc(ATTUNE_MAX_PARTS, sizeof *part);
   if (!part) return attune_fail(ATTUNE_NO_MEMORY, "a program of %d kernels", parts);
   *result = (attune_miss_result){.count = parts, .free_entries = free_entries, .owner = part};
-  attune_status status = ATTUNE_OK;
-  int said = 0;
-  for (int i = 0; i < parts && !status; i++) {
-    status = make_part(jit, request, i, &said, &part[i]);
+  int speaks;
+  const attune__tuned_row *row = measured(jit, request, cls, &speaks);
+  attune_status status = make_parts(jit, request, row, parts, part);
+  for (int i = 0; i < parts; i++)
     result->entries[i] = part[i].bytes, result->entry_bytes[i] = part[i].size;
-  }
+  result->shape_class = speaks ? (int32_t)cls : ATTUNE_CLASS_ANY;
   if (!status) return ATTUNE_OK;
   free_entries(result);
   memset(result, 0, sizeof *result);
@@ -188,12 +256,12 @@ static attune_status make_program(attune_jit *jit, const attune_request *request
 }
 
 /* Whether make_program would work, as far as that is known without compiling. */
-static attune_status dry_run(attune_jit *jit, const attune_request *request) {
+static attune_status dry_run(attune_jit *jit, const attune_request *request, attune_class cls) {
   attune_kernel kernels[ATTUNE_MAX_PARTS];
   int count;
   if (!jit->no_jit) return attune__expand_request(request, kernels, &count);
   attune_miss_result result = {0};
-  attune_status status = make_program(jit, request, &result);
+  attune_status status = make_program(jit, request, cls, &result);
   if (!status) free_entries(&result);
   return status;
 }
@@ -203,7 +271,9 @@ static attune_status on_miss(void *user, const attune_problem *problem, const ch
   attune_request request;
   attune_status status = request_of(problem, arch, &request);
   if (status) return status;
-  return dry ? dry_run(user, &request) : make_program(user, &request, result);
+  attune_class cls =
+      attune__shape_class(problem->batch, problem->heads_q, problem->len_q, problem->len_k);
+  return dry ? dry_run(user, &request, cls) : make_program(user, &request, cls, result);
 }
 
 /* ---- install ------------------------------------------------------------------------------- */
@@ -211,6 +281,16 @@ static attune_status on_miss(void *user, const attune_problem *problem, const ch
 static int forbidden_by_environment(void) {
   const char *value = getenv("ATTUNE_NO_JIT");
   return value && *value && strcmp(value, "0") != 0;
+}
+
+/* What does not change with the problem. */
+static void read_key(attune_context *context, attune__tuned_key *key) {
+  const attune__device *device = attune__context_device(context);
+  if (!device) return;
+  snprintf(key->gpu, sizeof key->gpu, "%s", device->facts.name);
+  key->sms = device->facts.sm_count;
+  key->memory_mhz = attune__memory_class(device->facts.memory_mhz);
+  key->abi = ATTUNE_ABI;
 }
 
 attune_status attune_jit_install(attune_context *context, const attune_jit_options *options,
@@ -229,6 +309,8 @@ attune_status attune_jit_install(attune_context *context, const attune_jit_optio
     free(jit);
     return status;
   }
+  read_key(context, &jit->key);
+  pthread_mutex_init(&jit->lock, NULL);
   attune_on_miss(context, on_miss, jit);
   *out = jit;
   return ATTUNE_OK;
@@ -236,6 +318,8 @@ attune_status attune_jit_install(attune_context *context, const attune_jit_optio
 
 void attune_jit_close(attune_jit *jit) {
   if (!jit) return;
+  attune__tuned_db_close(&jit->db);
+  pthread_mutex_destroy(&jit->lock);
   attune__store_close(jit->store);
   free(jit);
 }

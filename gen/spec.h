@@ -8,7 +8,7 @@
 #include "plan.h"
 #include "text.h"
 
-enum { ATTUNE_MAX_DIAGS = 20 };
+enum { ATTUNE_MAX_DIAGS = 20, ATTUNE_GPU_MAX = 64 };
 
 /* Prints as  file:line:column: error: message / the line / a caret / help. */
 typedef struct attune_diag {
@@ -36,7 +36,8 @@ typedef struct attune_request {
   int family;           /* 0: planner's choice */
   uint32_t budget;      /* bytes; 0: device */
   attune_tile_pins tile;
-  int line; /* where its op stands in the spec, for messages */
+  char gpu[ATTUNE_GPU_MAX]; /* whose measured rows choose; "": the planner does */
+  int line;                 /* where its op stands in the spec, for messages */
 } attune_request;
 
 typedef struct attune_spec {

@@ -78,6 +78,7 @@ static void fill_request(const combination *row, attune_request *out) {
   if (row->choice[FIELD_PIN]) out->pins = row->choice[FIELD_PIN]->value.pins;
   if (row->choice[FIELD_FAMILY]) out->family = row->choice[FIELD_FAMILY]->value.id;
   if (row->choice[FIELD_TILE]) out->tile = row->choice[FIELD_TILE]->value.tile;
+  if (row->choice[FIELD_GPU]) memcpy(out->gpu, row->choice[FIELD_GPU]->value.gpu, sizeof out->gpu);
   out->line = row->choice[FIELD_OP]->node->line;
 }
 
@@ -263,6 +264,7 @@ static int compare(const void *left, const void *right) {
   if ((order = memcmp(&a->pins, &b->pins, sizeof a->pins))) return order;
   if ((order = memcmp(&a->tile, &b->tile, sizeof a->tile))) return order;
   if (a->family != b->family) return a->family - b->family;
+  if ((order = strcmp(a->gpu, b->gpu))) return order;
   return (int)a->corner - (int)b->corner;
 }
 

@@ -6,6 +6,7 @@
 #include "arch.def"
 #include "board.h"
 #include "spec_parts.h"
+#include "tune_rows.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -82,12 +83,27 @@ static void read_group(attune__reader *r, const attune__node *node, attune__axis
   if (attune__value_int(r, node, "group", 1, UINT8_MAX, &value)) add_id(r, node, axis, (int)value);
 }
 
-/* Measured rows come with the tuner; until then every name is one without any. */
+/* A name without any rows would leave the order to the planner, silently. */
+static int check_gpu(attune__reader *r, const attune__node *node) {
+  attune__tuned_db db;
+  attune__text messages = {0}, names = {0};
+  if (attune__tuned_db_open(NULL, &db, &messages)) return r->no_memory = 1, 0;
+  int found = attune__tuned_has_gpu(&db, node->text, &names);
+  if (!found)
+    attune__spec_error(r, node,
+                       "tune on one (`attune tune`), or leave gpu out: the planner chooses",
+                       "gpu: no measured rows for '%.40s'; there are rows of: %.200s", node->text,
+                       names.data ? names.data : "");
+  attune__text_free(&messages);
+  attune__text_free(&names);
+  attune__tuned_db_close(&db);
+  return found;
+}
+
 static void read_gpu(attune__reader *r, const attune__node *node, attune__axis *axis) {
-  (void)axis;
-  if (attune__value_scalar(r, node, "the name of a GPU", NULL))
-    attune__spec_error(r, node, "leave gpu out: the planner's order is used",
-                       "gpu: not generated yet: no measured rows for '%.40s'", node->text);
+  if (!attune__value_scalar(r, node, "the name of a GPU", NULL)) return;
+  attune__choice *choice = check_gpu(r, node) ? attune__choose(r, axis, node) : NULL;
+  if (choice) snprintf(choice->value.gpu, sizeof choice->value.gpu, "%s", node->text);
 }
 
 /* ---- arch ---- */

@@ -62,6 +62,7 @@ typedef struct attune__choice {
     } sram;
     attune_pinset pins;
     attune_tile_pins tile;
+    char gpu[ATTUNE_GPU_MAX];
   } value;
 } attune__choice;
 

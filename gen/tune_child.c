@@ -82,6 +82,13 @@ struct attune__lab_child {
   int blamed; /* the child's number of the contender that it worked for last */
 };
 
+/* Of a child that was waited for. */
+static void forget(attune__lab_child *c) {
+  close(c->to);
+  close(c->from);
+  c->pid = 0;
+}
+
 static void stop(attune__lab_child *c, int kindly) {
   if (!c->pid) return;
   close(c->to);
@@ -172,14 +179,20 @@ static ending await(attune__lab_child *c, void *out, size_t size, attune_status 
   }
 }
 
-static const char *how_it_ended(const attune__lab_child *c, char *out, size_t size) {
-  int how = 0;
-  if (waitpid(c->pid, &how, WNOHANG) != c->pid)
+/* Its pipe closes a moment before it can be asked. */
+static const char *how_it_ended(attune__lab_child *c, char *out, size_t size) {
+  int how = 0, ended = 0;
+  for (int i = 0; i < 50 && !ended; i++) {
+    ended = waitpid(c->pid, &how, WNOHANG) == c->pid;
+    if (!ended) poll(NULL, 0, 10);
+  }
+  if (!ended)
     snprintf(out, size, "it closed its output");
   else if (WIFSIGNALED(how))
     snprintf(out, size, "signal %d", WTERMSIG(how));
   else
     snprintf(out, size, "exit %d", WEXITSTATUS(how));
+  if (ended) forget(c);
   return out;
 }
 

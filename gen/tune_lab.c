@@ -37,7 +37,7 @@ static attune_status facts(void *user, attune__lab_facts *out) {
   memset(out, 0, sizeof *out);
   snprintf(out->key.gpu, sizeof out->key.gpu, "%s", f->name);
   out->key.sms = f->sm_count;
-  out->key.memory_mhz = (f->memory_mhz + 50) / 100 * 100;
+  out->key.memory_mhz = attune__memory_class(f->memory_mhz);
   out->key.arch = f->arch;
   out->driver = f->driver_cuda;
   out->smem_block = (uint32_t)f->smem_block;

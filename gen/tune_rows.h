@@ -28,6 +28,11 @@ typedef struct attune__tuned_key {
   char nvrtc[32]; /* "nvrtc 13.0.88" */
 } attune__tuned_key;
 
+/* A memory clock as keys have it: in whole hundreds. */
+static inline int attune__memory_class(int mhz) {
+  return (mhz + 50) / 100 * 100;
+}
+
 /* How a program does it: the tile of each kernel, in launch order. */
 typedef struct attune__tiles {
   attune_tile tile[ATTUNE_MAX_PARTS];
@@ -146,6 +151,9 @@ const attune__tuned_row *attune__tuned_row_for(const attune__tuned_db *db,
                                                const attune__tuned_key *key,
                                                const attune_variant *variant, attune_class cls,
                                                uint32_t budget, char *why, size_t size);
+/* Whether there is any row of a GPU of that name, whatever the rest of its key; if not, `names`
+ * gets those that there are, "no GPU" when none. */
+int attune__tuned_has_gpu(const attune__tuned_db *db, const char *gpu, attune__text *names);
 /* The key of rows for code of `arch` made here for a GPU that is not here, by a word of its name
  * ("H200"; the whole name also serves); of several the one with most SMs. ATTUNE_NOT_FOUND: the
  * message names those that there are. */

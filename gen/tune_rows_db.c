@@ -153,6 +153,24 @@ static int named(const char *gpu, const char *wanted) {
   return tail == length || gpu[length - tail - 1] == ' ';
 }
 
+static int has_gpu(const attune__tuned *tuned, const char *gpu, attune__text *names) {
+  const char *before = "";
+  for (int i = 0; i < tuned->count; i++) {
+    const char *name = tuned->row[i].key.gpu;
+    if (named(name, gpu)) return 1;
+    if (strcmp(name, before) != 0)
+      attune__text_printf(names, "%s%s", names->size ? ", " : "", name);
+    before = name;
+  }
+  return 0;
+}
+
+int attune__tuned_has_gpu(const attune__tuned_db *db, const char *gpu, attune__text *names) {
+  if (has_gpu(&db->own, gpu, names) || has_gpu(&db->shipped, gpu, names)) return 1;
+  if (!names->size) attune__text_puts(names, "no GPU");
+  return 0;
+}
+
 typedef struct choice {
   const attune__tuned_key *best;
   attune__text others; /* GPUs that there are rows of */

@@ -370,6 +370,7 @@ typedef struct attune_miss_result {
   size_t entry_bytes[ATTUNE_MAX_PARTS];
   void (*free_entries)(struct attune_miss_result *result);
   void *owner;
+  int32_t shape_class; /* whose shapes it is for: an id of ATTUNE_CLASSES; 0: all */
 } attune_miss_result;
 
 /* Called by prepare (dry_run 0) and supports (dry_run 1, result NULL) when no row serves the

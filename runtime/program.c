@@ -196,9 +196,13 @@ attune_status attune__program_of_result(attune_context *context, const attune_va
   if (result->count != count)
     return attune_fail(ATTUNE_INVALID, "the miss handler returned %" PRId32 " kernels, %s has %d",
                        result->count, attune__op_name(want->op), count);
+  if (result->shape_class < 0 || result->shape_class >= ATTUNE_CLASS_COUNT)
+    return attune_fail(ATTUNE_INVALID,
+                       "the miss handler returned a program for shape class %" PRId32,
+                       result->shape_class);
   attune_program *program = program_new(context, want, count);
   if (!program) return ATTUNE_NO_MEMORY;
-  program->cls = ATTUNE_CLASS_ANY;
+  program->cls = (attune_class)result->shape_class;
   attune_status status = result_parts(context, want, result, program);
   if (status) {
     attune__program_free(program);

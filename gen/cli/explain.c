@@ -3,6 +3,7 @@
 #include "../plan.h"
 #include "cli.h"
 #include "show.h"
+#include "show_rows.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -136,6 +137,7 @@ static void explain_text(const attune_plan *plan, const attune_candidate *chosen
   if (chosen->legal) ceiling_lines(plan, chosen, out);
   candidate_lines(plan, chosen, out);
   show_refused(out, plan);
+  show_rows(out, &plan->request.variant, &chosen->tile, attune__plan_budget(&plan->request));
 }
 
 /* ---- JSON ---------------------------------------------------------------------------------- */
@@ -154,6 +156,7 @@ static void explain_json(const attune_plan *plan, const attune_candidate *chosen
   attune__json_begin(json, '[');
   for (int i = 0; i < plan->count; i++) show_json_candidate(json, plan, &plan->candidates[i]);
   attune__json_end(json, ']');
+  show_rows_json(json, &plan->request.variant, &chosen->tile, attune__plan_budget(&plan->request));
   attune__json_end(json, '}');
 }
 
@@ -167,11 +170,23 @@ static const attune_candidate *choose(const attune_plan *plan, const attune_tile
   return NULL;
 }
 
+/* A measured tile may be none that the planner lists: then it is asked for, field by field. */
+static attune_status plan_with(const attune_plan_request *request, const attune_tile *tile,
+                               attune_plan *plan) {
+  attune_plan_request wish = *request;
+  attune_status status = attune__plan_make(request, plan);
+  if ((status != ATTUNE_OK && status != ATTUNE_NO_FIT) || choose(plan, tile)) return status;
+  attune__plan_free(plan);
+  wish.family = tile->family;
+  wish.pins.fixed = ~0u, wish.pins.tile = *tile;
+  return attune__plan_make(&wish, plan);
+}
+
 /* Plans and explains one kernel. The table of a plan in which nothing fits is an answer, too. */
 static attune_status explain(const attune_plan_request *request, const attune_tile *tile,
                              attune__text *text, attune__json *json) {
   attune_plan plan;
-  attune_status status = attune__plan_make(request, &plan);
+  attune_status status = plan_with(request, tile, &plan);
   if (status != ATTUNE_OK && status != ATTUNE_NO_FIT) return status;
   const attune_candidate *chosen = choose(&plan, tile);
   if (!chosen)
@@ -246,7 +261,8 @@ const cli_command cli_explain_command = {
     .usage = "explain NAME [--sram B] [--seq N] [--batch N] [--heads N]",
     .text =
         "Explains a kernel, or the first choice for a variant: its shared memory, the bytes it\n"
-        "moves, the ceilings and which binds, and the other tiles with the reason against each.",
+        "moves, the ceilings and which binds, and the other tiles with the reason against each;\n"
+        "and the rows that `attune tune` measured of it, or that there are none.",
     .options = options,
     .min_words = 1,
     .max_words = 1,

@@ -54,5 +54,6 @@ int cli_read_job(const char *path, const char *arch, attune_job *out) {
   attune__spec_free(&spec);
   if (status != ATTUNE_OK) return failed(status, &errors);
   attune__text_free(&errors);
+  if (out->notes.data) fprintf(stderr, "%s", out->notes.data);
   return CLI_OK;
 }

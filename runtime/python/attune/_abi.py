@@ -231,6 +231,7 @@ class MissResult(Structure):
         ("entry_bytes", c_size_t * 4),
         ("free_entries", FreeEntriesFn),
         ("owner", c_void_p),
+        ("shape_class", c_int32),
     ]
 
 
@@ -391,12 +392,13 @@ LAYOUTS: Dict[Type[Structure], Tuple[int, Dict[str, int]]] = {
         "kernel_count": 40,
         "kernels": 48,
     }),
-    MissResult: (88, {
+    MissResult: (96, {
         "count": 0,
         "entries": 8,
         "entry_bytes": 40,
         "free_entries": 72,
         "owner": 80,
+        "shape_class": 88,
     }),
     CpuOptions: (64, {
         "size": 0,

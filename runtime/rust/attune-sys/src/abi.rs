@@ -269,6 +269,7 @@ pub struct attune_miss_result {
     pub entry_bytes: [usize; 4],
     pub free_entries: attune_free_entries_fn,
     pub owner: *mut c_void,
+    pub shape_class: i32,
 }
 
 #[repr(C)]
@@ -535,12 +536,13 @@ mod layout {
 
     #[test]
     fn attune_miss_result_is_the_c_compilers() {
-        assert_eq!(core::mem::size_of::<attune_miss_result>(), 88);
+        assert_eq!(core::mem::size_of::<attune_miss_result>(), 96);
         assert_eq!(at!(attune_miss_result, count), 0);
         assert_eq!(at!(attune_miss_result, entries), 8);
         assert_eq!(at!(attune_miss_result, entry_bytes), 40);
         assert_eq!(at!(attune_miss_result, free_entries), 72);
         assert_eq!(at!(attune_miss_result, owner), 80);
+        assert_eq!(at!(attune_miss_result, shape_class), 88);
     }
 
     #[test]
