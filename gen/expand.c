@@ -151,7 +151,7 @@ static attune_status add_measured(expansion *e, const attune_request *request,
   const attune__tuned_row *row = attune__tuned_for(&e->db, key, request, cls, why, sizeof why);
   if (why[0] && !row)
     attune__text_printf(&e->job->notes, "%s, %s: planned, not measured: %s\n", plan->name,
-                        attune__class_name(cls), why);
+                        attune__class_name((int)cls), why);
   if (!row) return ATTUNE_OK;
   planned *out = &e->all[e->count];
   *out = *plan;

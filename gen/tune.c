@@ -123,7 +123,7 @@ static attune_status check_shapes(const attune__tune_options *o) {
       if (cls == attune__shape_class(b->batch, b->heads_q, b->len_q, b->len_k))
         return attune_fail(ATTUNE_INVALID,
                            "two shapes of class %s: a class has one row, so give one of them",
-                           attune__class_name(cls));
+                           attune__class_name((int)cls));
     }
   return ATTUNE_OK;
 }
@@ -161,11 +161,21 @@ static int time_for_turn(const attune__tuner_session *s) {
   return s->end_ms <= 0 || attune__tuner_now() + s->longest_ms / 2 < s->end_ms;
 }
 
+/* Whether turns as long as those so far would leave cells without one. */
+static int must_hurry(const attune__tuner_session *s) {
+  int left = 0;
+  for (int i = 0; i < s->cells; i++) left += s->cell[i].out->winner < 0 && !s->cell[i].turns;
+  double mean = s->turns ? s->turns_ms / s->turns : 0;
+  return s->end_ms > 0 && left && s->end_ms - attune__tuner_now() < left * mean;
+}
+
 static attune_status one_turn(attune__tuner_session *s, attune__tuner_cell *c) {
   double began = attune__tuner_now();
+  s->hurry = must_hurry(s);
   attune_status status = attune__tuner_cell_turn(s, c);
   double took = attune__tuner_now() - began;
   if (took > s->longest_ms) s->longest_ms = took;
+  c->turns++, s->turns++, s->turns_ms += took;
   if (!status) status = attune__tuner_cell_propose(s, c, LATER_TURN);
   attune__tuner_say(s, NULL);
   return status;

@@ -104,7 +104,7 @@ typedef struct attune__tune_compiler {
 typedef struct attune__tune_options {
   double budget_s; /* 0: until nothing is left to try */
   uint64_t seed;
-  int jobs;                   /* compiles at once; 0: all cores but one */
+  int jobs;                   /* compiles at once; 0: three quarters of the cores */
   int max_trials;             /* of a cell; 0: 40 */
   int more;                   /* 1: search on where a row is measured; 0: confirm it */
   const attune_shape *shapes; /* to tune for; NULL: of each class the planner's */

@@ -210,6 +210,7 @@ static attune_status fill_ring(attune__tuner_session *s, attune__tuner_cell *c,
     attune__tune_trial *trial = &c->out->trial[i];
     int usable = trial->state == ATTUNE__TRIAL_NEW || trial->state == ATTUNE__TRIAL_TIMED;
     if (!usable || (i && i != c->incumbent && i < fresh)) continue;
+    if (s->hurry && ring->count >= 2) break;
     if (attune__tuner_out_of_time(s))
       trial->state = trial->state == ATTUNE__TRIAL_NEW ? ATTUNE__TRIAL_LATE : trial->state;
     else
@@ -224,8 +225,8 @@ static attune_status give_up(attune__tuner_session *s, attune__tuner_cell *c) {
   char name[ATTUNE_NAME_MAX], text[400];
   c->exhausted = 1, c->next = c->out->trials;
   attune__variant_name(&c->out->variant, 1, name);
-  snprintf(text, sizeof text, "%s, %s: not tuned: %.150s", name, attune__class_name(c->out->cls),
-           attune_error());
+  snprintf(text, sizeof text, "%s, %s: not tuned: %.150s", name,
+           attune__class_name((int)c->out->cls), attune_error());
   attune__tuner_say(s, text);
   return ATTUNE_OK;
 }

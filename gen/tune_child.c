@@ -397,7 +397,7 @@ static int answer(const attune__lab_server *s, attune_status status, const void 
   char text[1024] = "";
   if (!status) return send_head(s->out, SAY_ANSWER, 0, size) && send_bytes(s->out, bytes, size);
   snprintf(text, sizeof text, "%s", attune_error());
-  return send_head(s->out, SAY_ANSWER, status, sizeof text) &&
+  return send_head(s->out, SAY_ANSWER, (int)status, sizeof text) &&
          send_bytes(s->out, text, sizeof text);
 }
 

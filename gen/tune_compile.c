@@ -84,7 +84,8 @@ attune_status attune__ahead_open(const attune__tune_compiler *compiler, int jobs
   pthread_mutex_init(&a->lock, NULL);
   pthread_cond_init(&a->added, NULL);
   pthread_cond_init(&a->ended, NULL);
-  if (jobs < 1) jobs = (int)sysconf(_SC_NPROCESSORS_ONLN) - 1; /* one is for the timing */
+  /* A quarter of the cores is left for the checks, which the timing waits for. */
+  if (jobs < 1) jobs = (int)sysconf(_SC_NPROCESSORS_ONLN) * 3 / 4;
   if (jobs < 1) jobs = 1;
   if (jobs > MOST_JOBS) jobs = MOST_JOBS;
   while (a->threads < jobs && !pthread_create(&a->thread[a->threads], NULL, work, a)) a->threads++;

@@ -65,7 +65,7 @@ static void say_condemned(attune__tuner_session *s, const attune__tuner_cell *c,
   attune__variant_name(&c->out->variant, 1, name);
   attune__text_printf(&text, "%s %s__", what, name);
   attune__tiles_print(&c->out->trial[trial].tiles, &text);
-  attune__text_printf(&text, " (%s): %s", attune__class_name(c->out->cls),
+  attune__text_printf(&text, " (%s): %s", attune__class_name((int)c->out->cls),
                       c->out->trial[trial].why);
   attune__tuner_say(s, text.data);
   attune__text_free(&text);

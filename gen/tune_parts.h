@@ -25,6 +25,7 @@ typedef struct attune__tuner_cell {
   int incumbent;                /* trial to beat */
   int next;                     /* first trial that was not tried; all behind it were not */
   int exhausted;                /* 1: nothing is left to propose, or the cell cannot be opened */
+  int turns;                    /* that it took */
   attune__tiles before;         /* of the row that there was; count 0: none */
 } attune__tuner_cell;
 
@@ -38,7 +39,10 @@ struct attune__tuner_session {
   attune__tuner_cell *cell;
   int cells;
   double began_ms, end_ms; /* end_ms 0: no budget */
-  double longest_ms;       /* of a cell's turn */
+  int turns;               /* taken, and milliseconds of them */
+  double turns_ms;
+  int hurry;         /* 1: cells without a time get one challenger, or some would get no turn */
+  double longest_ms; /* of a cell's turn */
   int max_trials;
 };
 

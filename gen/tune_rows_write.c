@@ -51,7 +51,7 @@ static void put_row(attune__text *out, const attune__tuned_row *row) {
   char name[ATTUNE_NAME_MAX];
   attune__variant_name(&row->variant, 1, name);
   attune__text_printf(out, "  - {variant: %s, class: %s, tile: ", name,
-                      attune__class_name(row->cls));
+                      attune__class_name((int)row->cls));
   attune__tiles_print(&row->tiles, out);
   put_time(out, "ms", &row->time);
   attune__text_puts(out, ", over: ");

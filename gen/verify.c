@@ -8,6 +8,8 @@
 
 #include "cases.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +21,8 @@ typedef struct verifier {
   const attune_verify_options *options;
   attune__real real;
   attune_verdict *verdict;
+  attune__trial *made; /* by case, with options->ahead; taken as they are run */
+  int *is_made;
   int stop; /* the device is of no use any more */
 } verifier;
 
@@ -79,11 +83,23 @@ static void free_run(run *r) {
   for (int i = 0; i < 2; i++) free(r->raw[i]), free(r->lse[i]);
 }
 
-static attune_status prepare_run(const verifier *v, const attune__case *c, uint64_t seed, run *r) {
+static uint64_t seed_of(const verifier *v, int index) {
+  return v->options->seed * 1000003 + (uint64_t)index;
+}
+
+static attune_status get_trial(const verifier *v, const attune__case *c, int index,
+                               attune__trial *out) {
+  if (!v->is_made || !v->is_made[index])
+    return attune__trial_make(v->variant, c, &v->real, seed_of(v, index), v->options->threads, out);
+  *out = v->made[index];
+  v->is_made[index] = 0;
+  return ATTUNE_OK;
+}
+
+static attune_status prepare_run(const verifier *v, const attune__case *c, int index, run *r) {
   size_t workspace = 0;
   *r = (run){0};
-  attune_status status =
-      attune__trial_make(v->variant, c, &v->real, seed, v->options->threads, &r->trial);
+  attune_status status = get_trial(v, c, index, &r->trial);
   if (status == ATTUNE_OK)
     status = attune_workspace(v->program, (int32_t)c->shape.batch, (int32_t)c->shape.heads_q,
                               (int32_t)c->shape.len_q, (int32_t)c->shape.len_k, &workspace);
@@ -158,10 +174,10 @@ static void note_not_run(verifier *v, const char *why) {
 
 /* Not being able to prepare a far case is no failure: it wants more memory than a device may have.
  */
-static attune_status run_case(verifier *v, const attune__case *c, uint64_t seed) {
+static attune_status run_case(verifier *v, const attune__case *c, int index) {
   run r;
   attune__judgement judgement = {0};
-  attune_status status = prepare_run(v, c, seed, &r);
+  attune_status status = prepare_run(v, c, index, &r);
   if (status != ATTUNE_OK) {
     free_run(&r);
     if (!attune__case_far(c)) return status;
@@ -209,10 +225,56 @@ static attune_status run_cases(verifier *v, const attune__case_list *list) {
     else if (v->options->brief && !c->quick)
       note_not_run(v, "longer ones; --all runs them");
     else
-      status = run_case(v, c, v->options->seed * 1000003 + (uint64_t)i);
+      status = run_case(v, c, i);
   }
   return status;
 }
+
+/* ---- references ahead ---------------------------------------------------------------------- */
+
+typedef struct ahead {
+  verifier *v;
+  const attune__case_list *list;
+  atomic_int next;
+} ahead;
+
+/* One that fails is made again when its case is run, which then has the reason. */
+static void *make_trials(void *argument) {
+  ahead *a = argument;
+  for (int i; (i = atomic_fetch_add(&a->next, 1)) < a->list->count;) {
+    const attune__case *c = &a->list->item[i];
+    if (attune__case_far(c) || (c->fill == ATTUNE__FILL_REAL && !a->v->real.q)) continue;
+    if (a->v->options->brief && !c->quick) continue;
+    a->v->is_made[i] =
+        !attune__trial_make(a->v->variant, c, &a->v->real, seed_of(a->v, i), 1, &a->v->made[i]);
+  }
+  return NULL;
+}
+
+/* Without memory or threads the cases make their own. */
+static void make_ahead(verifier *v, const attune__case_list *list) {
+  enum { MOST = 32 };
+  pthread_t thread[MOST];
+  ahead a = {.v = v, .list = list};
+  int threads = v->options->ahead < MOST ? v->options->ahead : MOST, started = 0;
+  if (threads < 2) return;
+  v->made = calloc((size_t)list->count + 1, sizeof *v->made);
+  v->is_made = v->made ? calloc((size_t)list->count + 1, sizeof *v->is_made) : NULL;
+  if (!v->is_made) return;
+  while (started < threads - 1 && !pthread_create(&thread[started], NULL, make_trials, &a))
+    started++;
+  make_trials(&a);
+  for (int i = 0; i < started; i++) pthread_join(thread[i], NULL);
+}
+
+static void free_ahead(verifier *v, const attune__case_list *list) {
+  for (int i = 0; v->is_made && i < list->count; i++)
+    if (v->is_made[i]) attune__trial_free(&v->made[i]);
+  free(v->made);
+  free(v->is_made);
+}
+
+/* ---- the whole ----------------------------------------------------------------------------- */
 
 static void read_real(verifier *v) {
   const char *folder = v->options->data ? v->options->data : "tests/data/minilm";
@@ -241,7 +303,9 @@ attune_status attune__verify_program(attune_program *program, attune__device *de
   name_verdict(out, &info);
   read_real(&v);
   status = make_cases(&v, &info, &list);
+  if (status == ATTUNE_OK) make_ahead(&v, &list);
   if (status == ATTUNE_OK) status = run_cases(&v, &list);
+  free_ahead(&v, &list);
   free(list.item);
   attune__real_free(&v.real);
   if (status != ATTUNE_OK || out->passed == out->cases) return status;

@@ -27,6 +27,8 @@ typedef struct attune_verify_options {
   int brief;   /* 1: those alone are run, and small; the others are named as not run: for the CPU
                   device, which takes seconds where a GPU takes milliseconds */
   int threads; /* for the reference; 0: all cores */
+  int ahead;   /* over 1: so many cases' references are made at once, one thread each, before the
+                  first runs: for small cases, whose heads are too few to share among threads */
   uint64_t seed;
   const attune_pinset *pins; /* what the program's kernels were pinned to, NULL: nothing */
 } attune_verify_options;

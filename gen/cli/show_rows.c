@@ -75,7 +75,7 @@ static void put_row(const view *w, const attune__tuned_row *row, attune__text *o
   char why[ATTUNE_REASON_MAX];
   refusal(w, row, why, sizeof why);
   attune__text_printf(out, "%c %-11s", is_explained(w, row) ? '>' : ' ',
-                      attune__class_name(row->cls));
+                      attune__class_name((int)row->cls));
   attune__tiles_print(&row->tiles, out);
   attune__text_puts(out, "  ");
   attune__text_fixed(out, 1e3 * row->time.median, 2);
@@ -94,7 +94,7 @@ static void json_row(const view *w, const attune__tuned_row *row, attune__json *
   attune__tuned_gain(row, &gain, &low, &high);
   attune__tiles_print(&row->tiles, &tiles);
   attune__json_begin(json, '{');
-  show_json_text(json, "class", attune__class_name(row->cls));
+  show_json_text(json, "class", attune__class_name((int)row->cls));
   show_json_text(json, "tile", tiles.data);
   attune__json_key(json, "this"), attune__json_bool(json, is_explained(w, row));
   show_json_text(json, "gpu", row->key.gpu);

@@ -24,7 +24,7 @@ static const cli_option options[] = {
     {"--arch", "A", "for this arch instead of the spec's; native: the GPU here"},
     {"--more", NULL, "search on where a row is measured; else it is only confirmed"},
     {"--seed", "N", "of the search; the same gives the same proposals; default 1"},
-    {"-j", "N", "compiles at once; default: all cores but one"},
+    {"-j", "N", "compiles at once; default: three quarters of the cores"},
     {"--report", "FILE", "writes the candidates, the rooflines and the winners as one HTML page"},
     {"-o", "FILE", "rows to start from and to add to; default: the user's own, in the store"},
     {NULL, NULL, NULL},

@@ -68,7 +68,7 @@ static void put_gain(attune__text *out, const attune__tuned_row *row) {
 }
 
 static void put_cell(attune__text *out, const attune__tune_cell *c) {
-  attune__text_printf(out, "  %-11s", attune__class_name(c->cls));
+  attune__text_printf(out, "  %-11s", attune__class_name((int)c->cls));
   if (c->winner < 0) {
     attune__text_puts(out, "not timed\n");
     return;
@@ -171,7 +171,7 @@ static void json_cell(attune__json *json, const attune__tune_cell *c) {
   attune__variant_name(&c->variant, 1, name);
   attune__json_begin(json, '{');
   show_json_text(json, "variant", name);
-  show_json_text(json, "class", attune__class_name(c->cls));
+  show_json_text(json, "class", attune__class_name((int)c->cls));
   if (c->winner >= 0) json_row(json, c);
   attune__json_key(json, "trials");
   attune__json_begin(json, '[');
