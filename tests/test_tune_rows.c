@@ -3,8 +3,10 @@
 #include "../gen/tune_use.h"
 
 #include "../gen/expand.h"
+#include "../gen/jit.h"
 #include "../gen/nvrtc.h"
 #include "../runtime/params.def"
+#include "fake.h"
 #include "scratch.h"
 #include "test.h"
 
@@ -405,6 +407,54 @@ START_TEST(a_spec_that_names_the_gpu_gets_rows_by_class) {
 }
 END_TEST
 
+/* On the GPU of the rows, the first call of a class gets that class's tile; another GPU does not.
+ */
+static void prepare(attune_context *context, int32_t batch, int32_t len,
+                    attune_program_info *info) {
+  attune_problem problem = fake_problem(d128);
+  attune_program *program;
+  problem.batch = batch, problem.heads_q = problem.heads_kv = 16;
+  problem.len_q = len, problem.len_k = 2048;
+  *info = attune_program_info_init();
+  ck_assert_msg(!attune_prepare(context, &problem, &program), "%s", attune_error());
+  ck_assert_int_eq(attune_info(program, info), 0);
+}
+
+static attune_context *open_on(const char *gpu, fake_log *log, attune_jit **jit) {
+  attune_context *context = fake_open("sm_90a", NULL, log);
+  attune__device_facts *facts = &attune__context_device(context)->facts;
+  snprintf(facts->name, sizeof facts->name, "%s", gpu);
+  facts->sm_count = 132, facts->memory_mhz = 3201, facts->smem_block = 232448;
+  ck_assert_int_eq(attune_jit_install(context, NULL, jit), 0);
+  return context;
+}
+
+START_TEST(the_jit_takes_the_row_of_the_call) {
+  char folder[64];
+  fake_log log = {.load_status = ATTUNE_OK};
+  attune_jit *jit;
+  attune_program_info info;
+  static const char *const measured = "attn_fwd_sm90a_bf16_d128_causal__wgmma_m128n96s2w12q1o4z1g1";
+  make_store(folder);
+  attune_context *context = open_on("NVIDIA H200", &log, &jit);
+  prepare(context, 4, 1, &info); /* decode first: its row is provisional */
+  ck_assert_str_eq(info.shape_class, "decode");
+  ck_assert_str_ne(info.kernels[0].name, measured);
+  prepare(context, 16, 2048, &info);
+  ck_assert_str_eq(info.shape_class, "long_many");
+  ck_assert_str_eq(info.kernels[0].name, measured);
+  attune_close(context);
+  attune_jit_close(jit);
+  context = open_on("NVIDIA H100", &log, &jit);
+  prepare(context, 16, 2048, &info);
+  ck_assert_str_eq(info.shape_class, "any");
+  ck_assert_str_ne(info.kernels[0].name, measured);
+  attune_close(context);
+  attune_jit_close(jit);
+  scratch_remove(folder);
+}
+END_TEST
+
 START_TEST(explain_says_what_was_measured) {
   char folder[64], self[PATH_MAX] = "", line[PATH_MAX + 200], output[20000];
   make_store(folder);
@@ -431,4 +481,4 @@ TEST_MAIN("tune_rows", a_file_reads_back_to_the_same, the_better_of_two_rows_sta
           writers_at_once_lose_nothing, a_killed_writer_leaves_a_readable_file,
           a_file_that_cannot_be_read_is_not_written_over, rows_of_another_model_are_never_used,
           a_refused_file_leaves_the_others, a_spec_that_names_the_gpu_gets_rows_by_class,
-          explain_says_what_was_measured)
+          the_jit_takes_the_row_of_the_call, explain_says_what_was_measured)
