@@ -61,8 +61,8 @@ attune__tuned_key attune__tuner_key(const attune__tuner_session *s, const attune
 
 /* Of several requests for a variant the last has the largest budget, and gets the row. */
 static int gets_row(const attune_spec *spec, int i) {
-  return i + 1 == spec->count || memcmp(&spec->requests[i].variant, &spec->requests[i + 1].variant,
-                                        sizeof spec->requests[i].variant);
+  const attune_request *a = &spec->requests[i];
+  return i + 1 == spec->count || memcmp(&a->variant, &a[1].variant, sizeof a->variant) != 0;
 }
 
 /* With what is pinned, and a group of query heads for each key head. */
@@ -186,7 +186,8 @@ static attune_status take_turns(attune__tuner_session *s) {
   for (int moved = 1; moved && !status;) {
     moved = 0;
     for (int i = 0; i < s->cells && !status; i++) {
-      if (s->cell[i].next >= s->cell[i].out->trials) continue;
+      const attune__tune_cell *out = s->cell[i].out;
+      if (!out || s->cell[i].next >= out->trials) continue;
       if (!time_for_turn(s)) return ATTUNE_OK;
       status = one_turn(s, &s->cell[i]);
       moved = 1;

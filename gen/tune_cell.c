@@ -236,8 +236,9 @@ attune_status attune__tuner_cell_turn(attune__tuner_session *s, attune__tuner_ce
   attune__lab_cell cell = {.variant = c->out->variant, .pins = c->pins, .shape = c->out->shape};
   attune_status status = s->lab->open(s->lab->user, &cell);
   if (status && attune__tuner_out_of_time(s)) return ATTUNE_OK;
-  if (status == ATTUNE_NO_MEMORY || status == ATTUNE_UNSUPPORTED) return give_up(s, c);
   if (!status) status = fill_ring(s, c, &ring);
-  if (status || !ring.count || attune__tuner_out_of_time(s)) return status;
-  return attune__tuner_duel(s, c, &ring);
+  if (!status && ring.count && !attune__tuner_out_of_time(s))
+    status = attune__tuner_duel(s, c, &ring);
+  if (status && attune__tuner_out_of_time(s)) return ATTUNE_OK;
+  return status == ATTUNE_NO_MEMORY || of_candidate(status) ? give_up(s, c) : status;
 }

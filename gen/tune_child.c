@@ -21,10 +21,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-extern char **environ;
-
 enum { MOST = 64, MAGIC = 0x74756e65 };
 static const double default_patience_s = 10;
+static const double patience_to_start_s =
+    60; /* a driver may take long to wake all GPUs of a host */
 
 typedef enum word { ASK_FACTS = 1, ASK_OPEN, ASK_ADD, ASK_TIME, SAY_BEAT, SAY_ANSWER } word;
 
@@ -73,6 +73,7 @@ struct attune__lab_child {
   attune__lab_child_options options;
   pid_t pid; /* 0: there is none */
   int to, from, restarts, started;
+  int heard; /* 1: this child has said something */
   int cell_open;
   attune__lab_cell cell;
   attune__lab_program program[MOST];
@@ -123,7 +124,7 @@ static attune_status start(attune__lab_child *c) {
   if (to[0] >= 0) close(to[0]);
   if (from[1] >= 0) close(from[1]);
   if (fine) {
-    c->to = to[1], c->from = from[0];
+    c->to = to[1], c->from = from[0], c->heard = 0;
     c->restarts += c->started++ > 0;
     for (int i = 0; i < MOST; i++) c->number[i] = -1;
     return ATTUNE_OK;
@@ -136,7 +137,8 @@ static attune_status start(attune__lab_child *c) {
 
 /* Milliseconds that the child may still be silent; 0: none. */
 static double patience(const attune__lab_child *c, double since) {
-  double left = since + 1e3 * c->options.patience_s - attune__now_ms();
+  double limit_s = c->heard ? c->options.patience_s : patience_to_start_s;
+  double left = since + 1e3 * limit_s - attune__now_ms();
   if (c->options.deadline_ms > 0 && c->options.deadline_ms - attune__now_ms() < left)
     left = c->options.deadline_ms - attune__now_ms();
   return left > 0 ? left : 0;
@@ -167,6 +169,7 @@ static ending await(attune__lab_child *c, void *out, size_t size, attune_status 
     ending end = receive(c, &h, sizeof h);
     if (end) return end;
     if (h.magic != MAGIC) return GONE;
+    c->heard = 1;
     if (h.word == SAY_BEAT) {
       c->blamed = h.number;
       continue;
@@ -203,7 +206,8 @@ static attune_status blame(attune__lab_child *c, ending end) {
   if (end == OVER)
     status = attune_fail(ATTUNE_BUSY, "the budget ended");
   else if (end == SILENT)
-    status = attune_fail(ATTUNE_BUSY, "no sign of life for %d seconds", (int)c->options.patience_s);
+    status = attune_fail(ATTUNE_BUSY, "no sign of life for %d seconds",
+                         (int)(c->heard ? c->options.patience_s : patience_to_start_s));
   else
     status = attune_fail(ATTUNE_DRIVER, "the process that ran it died: %s",
                          how_it_ended(c, how, sizeof how));
@@ -307,7 +311,7 @@ static int time_left(attune__lab_child *c, const int *which, int count,
                      attune__watch *watch, attune_status *status) {
   answer_time *answer = calloc(1, sizeof *answer);
   ask_time request = {.options = *options};
-  int number[MOST], place[MOST];
+  int number[MOST], place[MOST] = {0};
   if (!answer) return *status = attune_fail(ATTUNE_NO_MEMORY, "no memory for times"), 0;
   if ((*status = ready(c))) return free(answer), 0;
   memcpy(number, c->number, sizeof number);
@@ -358,6 +362,11 @@ static attune_status child_time(void *user, const int *which, int count,
   for (int i = 0; i < count; i++)
     if (which[i] < 0 || which[i] >= c->count)
       return attune_fail(ATTUNE_INVALID, "there is no contender %d", which[i]);
+  for (int i = 0; i < count; i++)
+    if (c->lost[which[i]]) {
+      out[i].status = ATTUNE_DRIVER;
+      snprintf(out[i].error, sizeof out[i].error, "it was of no use before");
+    }
   for (int turn = 0; turn <= count; turn++) {
     int again = time_left(c, which, count, options, out, watch, &status);
     if (!status) again = note_faults(c, which, count, out);

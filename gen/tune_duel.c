@@ -14,7 +14,7 @@
  * bench's, for there are many; the duel's interval says what that costs. */
 static const attune__bench_options first_look = {.rounds = 3, .sample_ms = 1, .warm_ms = 10};
 static const attune__bench_options second_look = {.rounds = 7, .sample_ms = 2, .warm_ms = 4};
-static const attune__bench_options duel = {.rounds = 15, .sample_ms = 2, .warm_ms = 10};
+static const attune__bench_options duel = {.rounds = 15, .sample_ms = 2, .warm_ms = 25};
 enum { MANY = 4 };                  /* challengers that deserve a second look */
 static const double near_by = 1.02; /* of the incumbent: what meets it in the duel */
 

@@ -149,7 +149,7 @@ const attune__tuned_row *attune__tuned_row_for(const attune__tuned_db *db,
 /* "H200" names "NVIDIA H200", and so does the whole; case does not matter. */
 static int named(const char *gpu, const char *wanted) {
   size_t length = strlen(gpu), tail = strlen(wanted);
-  if (!tail || tail > length || strcasecmp(gpu + length - tail, wanted)) return 0;
+  if (!tail || tail > length || strcasecmp(gpu + length - tail, wanted) != 0) return 0;
   return tail == length || gpu[length - tail - 1] == ' ';
 }
 

@@ -104,8 +104,9 @@ static known *remember(attune__search *s, const attune__tiles *tiles) {
     if (!grown) return NULL;
     s->list = grown, s->capacity = capacity;
   }
-  s->list[s->count] = (known){*tiles, (double)NAN, 0};
-  return &s->list[s->count++];
+  known *fresh = s->list ? &s->list[s->count++] : NULL;
+  if (fresh) *fresh = (known){*tiles, (double)NAN, 0};
+  return fresh;
 }
 
 static attune__tiles first_choice(const attune__search *s) {

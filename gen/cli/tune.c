@@ -44,7 +44,7 @@ typedef struct session {
   attune_shape shapes[CLI_MANY];
   char *path;                   /* of the rows; NULL: they are not kept */
   char began[ATTUNE__DATE_MAX]; /* rows and marks from then on are this run's */
-  double said_ms, saved_ms;
+  double began_ms, said_ms, saved_ms;
   int terminal, save_failed;
 } session;
 
@@ -221,8 +221,11 @@ static attune_status tune_in_child(session *s, const char *device) {
   snprintf(number, sizeof number, "%s", device);
   if (!own_path(path, sizeof path)) return attune_fail(ATTUNE_IO, "cannot find this program");
   attune__lab_child_options o = {.argv = argv, .patience_s = patience_s};
-  if (s->options.budget_s > 0)
-    o.deadline_ms = attune__now_ms() + 1e3 * s->options.budget_s + grace_ms;
+  if (s->options.budget_s > 0) { /* what it took to come here is part of it */
+    o.deadline_ms = s->began_ms + 1e3 * s->options.budget_s + grace_ms;
+    s->options.budget_s -= (attune__now_ms() - s->began_ms) / 1e3;
+    if (s->options.budget_s < 0.1) s->options.budget_s = 0.1;
+  }
   status = attune__lab_child_open(&o, &child, &lab);
   if (status) return status;
   status = attune__tune(&s->spec, &lab, &compiler, &s->options, &s->known, &s->result);
@@ -287,7 +290,7 @@ static attune_status read_facts(int device, attune__device_facts *out) {
 }
 
 static int run(const cli_args *args) {
-  session s = {.terminal = isatty(STDERR_FILENO)};
+  session s = {.terminal = isatty(STDERR_FILENO), .began_ms = attune__now_ms()};
   attune__device_facts facts;
   int64_t device = 0;
   char number[16];

@@ -107,7 +107,7 @@ void tune_report_text(const attune__tune_result *r, const char *path, attune__te
   for (int i = 0; i < r->cells; i++) {
     const attune__tune_cell *c = &r->cell[i];
     char name[ATTUNE_NAME_MAX];
-    if (!i || memcmp(&c->variant, &r->cell[i - 1].variant, sizeof c->variant)) {
+    if (!i || memcmp(&c->variant, &r->cell[i - 1].variant, sizeof c->variant) != 0) {
       attune__variant_name(&c->variant, 1, name);
       attune__text_printf(out, "%s\n  %-11s%-26s%10s  %-26s%10s  gain (interval)\n", name, "class",
                           "planned", "us", "measured", "us");
