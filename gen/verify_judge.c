@@ -80,12 +80,11 @@ static void fault_off(attune__judgement *j, const attune_shape *s, int64_t row, 
 
 /* ---- O ------------------------------------------------------------------------------------- */
 
-/* Rows that see the key that was spoiled, and those of a sequence that was spoiled whole: also one
- * that sees none of its keys, since its weights of 0 meet a V of NaN. */
+/* Rows that see a key that was spoiled. One that sees none of its sequence's is judged, though all
+ * of them were. */
 static int unjudged(const attune__trial *t, const attune__case *c, int64_t row) {
-  const attune_shape *s = &t->problem.shape;
-  if (c->fill == ATTUNE__FILL_NAN_NEIGHBOURS) return row / s->len_q / s->heads_q % 2 == 1;
-  return c->fill == ATTUNE__FILL_NAN_KEY && isnan(t->lse[row]);
+  return (c->fill == ATTUNE__FILL_NAN_KEY || c->fill == ATTUNE__FILL_NAN_NEIGHBOURS) &&
+         isnan(t->lse[row]);
 }
 
 /* Rows that are not in use hold nothing. */

@@ -197,8 +197,9 @@ typedef struct attune_attn_args {
   size_t size;     /* sizeof(attune_attn_args) */
   attune_tensor q; /* [batch, len_q, heads_q, head_dim_qk] */
   attune_tensor k; /* [batch, len_k, heads_kv, head_dim_qk]; may hold NaN where masked */
-  attune_tensor v; /* [batch, len_k, heads_kv, head_dim_v]; may hold NaN where no row of the
-                      sequence sees it */
+  attune_tensor v; /* [batch, len_k, heads_kv, head_dim_v]; may hold NaN at keys outside the
+                      mask's bounds of every query of the sequence; at those within that have no
+                      bit, or a bias of -inf, it must be finite, as it is multiplied by 0 */
   attune_tensor o; /* [batch, len_q, heads_q, head_dim_v], every row in use is written */
   float *lse;      /* [batch, heads_q, len_q], natural log; NULL: not wanted */
   int64_t lse_stride_batch, lse_stride_head, lse_stride_seq; /* in floats */

@@ -178,6 +178,15 @@ START_TEST(a_lost_rescale_is_caught) {
 }
 END_TEST
 
+/* Rows that see no key of a sequence that is NaN throughout, beside rows that do. */
+START_TEST(an_empty_row_is_judged) {
+  emit("attn_fwd_sm80_bf16_d40_causal_varlen__mma_m64n32");
+  edit("if (factor == 0) clear_row(rows, b, half);", "");
+  ck_assert_int_eq(verify(), 1);
+  expect("is nan, want 0: the row sees no key");
+}
+END_TEST
+
 /* The report names a line of the edited file, below the one that lost its barrier's work. */
 START_TEST(a_race_is_caught) {
   emit(KERNEL);
@@ -259,6 +268,6 @@ START_TEST(the_folder_goes) {
 END_TEST
 
 TEST_MAIN("source", untouched, edited_for_the_better, several_kernels, one_part_of_several, pinned,
-          a_wrong_result_is_caught, a_lost_rescale_is_caught, a_race_is_caught,
-          an_error_has_the_files_line, shared_memory_must_match_the_ledger,
+          a_wrong_result_is_caught, a_lost_rescale_is_caught, an_empty_row_is_judged,
+          a_race_is_caught, an_error_has_the_files_line, shared_memory_must_match_the_ledger,
           a_touched_sheet_is_refused, files_that_are_none, the_folder_goes)

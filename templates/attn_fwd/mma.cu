@@ -275,6 +275,13 @@ __device__ __forceinline__ void add_pv(Rows &rows, $(p), u32 tile_v) {
   }
 }
 
+// A row that sees no key is 0, even where V is NaN and P times it too.
+__device__ __forceinline__ void clear_row(Rows &rows, int band, int half) {
+#pragma unroll
+  for (int g = 0; g < kGroupsO; g++)
+    rows.o[band][g][2 * half] = rows.o[band][g][2 * half + 1] = 0;
+}
+
 //@ if dtype.out == "fp32" then
 // Stores a lane's part of one row, times `factor`: a quad writes 32 bytes at a time.
 __device__ __forceinline__ void store_row(out_t *to, const Rows &rows, int band, int half,
@@ -480,6 +487,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSM)
       //@ else
       const float factor = row_factor(sum[b][half]);
       //@ end
+      if (factor == 0) clear_row(rows, b, half);
       store_row(o.at(r), rows, b, half, factor, inside);
       if (params.lse && lane() % 4 == 0$(shared_rows and " && part() == 0" or "") && inside)
         *lse.at(r) = row_lse(rows.max[b][half], sum[b][half]);
