@@ -8,6 +8,7 @@
 #include "../runtime/context.h"
 #include "../runtime/params.def"
 #include "expand.h"
+#include "jit_parts.h"
 #include "nvrtc.h"
 #include "store.h"
 #include "tune_use.h"
@@ -21,15 +22,23 @@
 /* Candidates tried when one spills; the planner's register estimate is rarely wrong so often. */
 enum { MAX_TRIES = 4 };
 
+/* Seconds, and part of the device's time. */
+static const double default_budget = 10, default_share = 0.05;
+
 struct attune_jit {
   attune_store *store;
   int no_jit;
   attune_message_fn message;
   void *user;
   attune__tuned_key key; /* of the context's GPU; gpu "": it has none, and no row is its */
-  pthread_mutex_t lock;  /* guards the two below until the rows were read */
+  pthread_mutex_t lock;  /* guards the two below */
   int has_db;
   attune__tuned_db db;
+  attune_context *context;
+  attune_tune_mode tune;
+  double budget, share;
+  attune__online_host *host; /* NULL: there is no GPU, or nothing may be compiled */
+  attune__online *online;    /* the same */
 };
 
 static void say(const attune_jit *jit, attune_level level, const char *format, ...)
@@ -64,8 +73,8 @@ static uint32_t code_arch(uint32_t device) {
   return best ? best : device;
 }
 
-static attune_status request_of(const attune_problem *problem, const char *arch,
-                                attune_request *out) {
+attune_status attune__jit_request(const attune_problem *problem, const char *arch,
+                                  attune_request *out) {
   memset(out, 0, sizeof *out);
   uint32_t device = attune__arch_parse(arch);
   if (!device) return attune_fail(ATTUNE_INVALID, "arch %s: wanted one like sm_80", arch);
@@ -169,10 +178,10 @@ static void read_rows(attune_jit *jit) {
   attune__text_free(&messages);
 }
 
-/* The row for the problem's class on this GPU; *speaks: there are rows of the variant, so what is
- * made now is for this class alone. */
+/* The row for the problem's class on this GPU, a copy; *speaks: there are rows of the variant, so
+ * what is made now is for this class alone. */
 static const attune__tuned_row *measured(attune_jit *jit, const attune_request *request,
-                                         attune_class cls, int *speaks) {
+                                         attune_class cls, int *speaks, attune__tuned_row *copy) {
   attune_nvrtc_info compiler;
   char why[ATTUNE_REASON_MAX];
   attune__tuned_key key = jit->key;
@@ -181,8 +190,11 @@ static const attune__tuned_row *measured(attune_jit *jit, const attune_request *
   read_rows(jit);
   key.arch = request->variant.arch;
   memcpy(key.nvrtc, compiler.version, sizeof key.nvrtc);
+  pthread_mutex_lock(&jit->lock);
   *speaks = attune__tuned_speaks_of(&jit->db, &key, request);
   const attune__tuned_row *row = attune__tuned_for(&jit->db, &key, request, cls, why, sizeof why);
+  if (row) *copy = *row, row = copy;
+  pthread_mutex_unlock(&jit->lock);
   if (!row && why[0]) say(jit, ATTUNE_LEVEL_INFO, "planned, not measured: %s", why);
   return row;
 }
@@ -236,15 +248,40 @@ static attune_status make_parts(attune_jit *jit, const attune_request *request,
   return status;
 }
 
-static attune_status make_program(attune_jit *jit, const attune_request *request, attune_class cls,
+/* Measures now; NULL, after a message, when there comes nothing of it that may be used. */
+static const attune__tuned_row *tune_now(attune_jit *jit, const attune__online_wish *wish,
+                                         attune__online_result *result) {
+  const attune__online_tuning how = {.budget_s = jit->budget, .seed = 1};
+  char name[ATTUNE_NAME_MAX];
+  attune__device *device = attune__context_device(jit->context);
+  attune_status status = attune__may_tune(device);
+  if (!status) status = attune__online_tune(jit->online, wish, &how, result);
+  attune__variant_name(&wish->request.variant, 1, name);
+  if (status) say(jit, ATTUNE_LEVEL_WARN, "%s: not tuned: %s", name, attune_error());
+  if (!status && result->row.provisional)
+    say(jit, ATTUNE_LEVEL_WARN, "%s: what was measured is not used: %s", name, result->row.why);
+  return status || result->row.provisional ? NULL : &result->row;
+}
+
+static attune_status make_program(attune_jit *jit, const attune__online_wish *wish,
                                   attune_miss_result *result) {
+  const attune_request *request = &wish->request;
+  attune_class cls = wish->cls;
+  attune__online_result fresh;
+  attune__tuned_row known;
   int parts = attune__op_parts(request->variant.op);
   blob *part = calloc(ATTUNE_MAX_PARTS, sizeof *part);
   if (!part) return attune_fail(ATTUNE_NO_MEMORY, "a program of %d kernels", parts);
   *result = (attune_miss_result){.count = parts, .free_entries = free_entries, .owner = part};
   int speaks;
-  const attune__tuned_row *row = measured(jit, request, cls, &speaks);
+  const attune__tuned_row *row = measured(jit, request, cls, &speaks, &known);
+  if (jit->online && jit->tune) speaks = 1; /* other classes have a turn of their own */
+  int wanted = !row && jit->online;
+  if (wanted && jit->tune == ATTUNE_TUNE_ONCE) row = tune_now(jit, wish, &fresh);
   attune_status status = make_parts(jit, request, row, parts, part);
+  if (!status && wanted && jit->tune == ATTUNE_TUNE_BACKGROUND &&
+      attune__online_queue(jit->online, wish))
+    say(jit, ATTUNE_LEVEL_WARN, "not tuned: %s", attune_error());
   for (int i = 0; i < parts; i++)
     result->entries[i] = part[i].bytes, result->entry_bytes[i] = part[i].size;
   result->shape_class = speaks ? (int32_t)cls : ATTUNE_CLASS_ANY;
@@ -256,12 +293,12 @@ static attune_status make_program(attune_jit *jit, const attune_request *request
 }
 
 /* Whether make_program would work, as far as that is known without compiling. */
-static attune_status dry_run(attune_jit *jit, const attune_request *request, attune_class cls) {
+static attune_status dry_run(attune_jit *jit, const attune__online_wish *wish) {
   attune_kernel kernels[ATTUNE_MAX_PARTS];
   int count;
-  if (!jit->no_jit) return attune__expand_request(request, kernels, &count);
+  if (!jit->no_jit) return attune__expand_request(&wish->request, kernels, &count);
   attune_miss_result result = {0};
-  attune_status status = make_program(jit, request, cls, &result);
+  attune_status status = make_program(jit, wish, &result);
   if (!status) free_entries(&result);
   return status;
 }
@@ -269,11 +306,10 @@ static attune_status dry_run(attune_jit *jit, const attune_request *request, att
 static attune_status on_miss(void *user, const attune_problem *problem, const char *arch, int dry,
                              attune_miss_result *result) {
   attune_request request;
-  attune_status status = request_of(problem, arch, &request);
+  attune_status status = attune__jit_request(problem, arch, &request);
   if (status) return status;
-  attune_class cls =
-      attune__shape_class(problem->batch, problem->heads_q, problem->len_q, problem->len_k);
-  return dry ? dry_run(user, &request, cls) : make_program(user, &request, cls, result);
+  attune__online_wish wish = attune__online_wish_of(&request, problem);
+  return dry ? dry_run(user, &wish) : make_program(user, &wish, result);
 }
 
 /* ---- install ------------------------------------------------------------------------------- */
@@ -293,6 +329,52 @@ static void read_key(attune_context *context, attune__tuned_key *key) {
   key->abi = ATTUNE_ABI;
 }
 
+/* What is measured meanwhile counts for later calls, as if the file had been read after it. */
+static void learn(void *user, const attune__tuned_row *row) {
+  attune_jit *jit = user;
+  read_rows(jit);
+  pthread_mutex_lock(&jit->lock);
+  if (attune__tuned_put(&jit->db.own, row)) say(jit, ATTUNE_LEVEL_WARN, "%s", attune_error());
+  pthread_mutex_unlock(&jit->lock);
+}
+
+static void stop_tuning(void *user) {
+  attune_jit *jit = user;
+  attune__online_stop(jit->online);
+}
+
+attune_status attune__jit_use_host(attune_jit *jit, const attune__online_host *host) {
+  const attune__online_options options = {.context = jit->context,
+                                          .store = jit->store,
+                                          .host = host,
+                                          .budget_s = jit->budget,
+                                          .share = jit->share,
+                                          .learn = learn,
+                                          .learn_user = jit,
+                                          .message = jit->message,
+                                          .message_user = jit->user};
+  attune__online_close(jit->online);
+  attune_status status = attune__online_open(&options, &jit->online);
+  if (!status) attune__on_close(jit->context, stop_tuning, jit);
+  return status;
+}
+
+/* A tuner where there is something to tune on, and nothing forbids to compile. */
+static attune_status open_tuner(attune_jit *jit, const attune_jit_options *o) {
+  jit->tune = o->tune;
+  jit->budget = o->tune_budget > 0 ? o->tune_budget : default_budget;
+  jit->share = o->tune_share > 0 ? o->tune_share : default_share;
+  if (!attune__context_device(jit->context) || jit->no_jit) return ATTUNE_OK;
+  attune_status status =
+      attune__host_open(jit->store, jit->context->ordinal, o->tune_program, &jit->host);
+  return status ? status : attune__jit_use_host(jit, jit->host);
+}
+
+attune__online *attune__jit_online(attune_jit *jit, attune_context **context) {
+  *context = jit->context;
+  return jit->online;
+}
+
 attune_status attune_jit_install(attune_context *context, const attune_jit_options *options,
                                  attune_jit **out) {
   if (out) *out = NULL;
@@ -302,15 +384,17 @@ attune_status attune_jit_install(attune_context *context, const attune_jit_optio
   attune_jit_options o = options ? *options : attune_jit_options_init();
   attune_jit *jit = calloc(1, sizeof *jit);
   if (!jit) return attune_fail(ATTUNE_NO_MEMORY, "a jit");
+  jit->context = context;
   jit->no_jit = o.no_jit || forbidden_by_environment();
   jit->message = o.message, jit->user = o.message_user;
+  pthread_mutex_init(&jit->lock, NULL);
+  read_key(context, &jit->key);
   attune_status status = attune__store_open(o.store, &jit->store);
+  if (!status) status = open_tuner(jit, &o);
   if (status) {
-    free(jit);
+    attune_jit_close(jit);
     return status;
   }
-  read_key(context, &jit->key);
-  pthread_mutex_init(&jit->lock, NULL);
   attune_on_miss(context, on_miss, jit);
   *out = jit;
   return ATTUNE_OK;
@@ -318,6 +402,8 @@ attune_status attune_jit_install(attune_context *context, const attune_jit_optio
 
 void attune_jit_close(attune_jit *jit) {
   if (!jit) return;
+  attune__online_close(jit->online);
+  attune__host_close(jit->host);
   attune__tuned_db_close(&jit->db);
   pthread_mutex_destroy(&jit->lock);
   attune__store_close(jit->store);

@@ -21,6 +21,7 @@ typedef struct attune__watch {
   int throttled;      /* 1: for heat, or by the board's power brake */
   int others;         /* other processes that compute on the GPU */
   int mig;            /* 1: a slice of a GPU */
+  int launches;       /* 1: this process launched something else in between */
 } attune__watch;
 /* Why times taken meanwhile are provisional; "" when they are not. */
 void attune__watch_why(const attune__watch *watch, char out[ATTUNE__WHY_MAX]);

@@ -156,6 +156,17 @@ attune_status attune__tuned_merge(attune__tuned *into, const attune__tuned *from
   return status;
 }
 
+attune_status attune__tuned_since(const attune__tuned *from, const char *date,
+                                  attune__tuned *into) {
+  attune_status status = ATTUNE_OK;
+  for (int i = 0; i < from->count && !status; i++)
+    if (strcmp(from->row[i].date, date) >= 0) status = attune__tuned_put(into, &from->row[i]);
+  for (int i = 0; i < from->mark_count && !status; i++)
+    if (strcmp(from->mark[i].date, date) >= 0)
+      status = attune__tuned_put_mark(into, &from->mark[i]);
+  return status;
+}
+
 void attune__tuned_free(attune__tuned *t) {
   free(t->row);
   free(t->mark);

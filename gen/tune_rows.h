@@ -100,6 +100,8 @@ void attune__tuned_free(attune__tuned *tuned);
 attune_status attune__tuned_put(attune__tuned *tuned, const attune__tuned_row *row);
 attune_status attune__tuned_put_mark(attune__tuned *tuned, const attune__tuned_mark *mark);
 attune_status attune__tuned_merge(attune__tuned *into, const attune__tuned *from);
+/* Adds to `into` what is not older than the date. */
+attune_status attune__tuned_since(const attune__tuned *from, const char *date, attune__tuned *into);
 int attune__tuned_key_same(const attune__tuned_key *a, const attune__tuned_key *b);
 int attune__tuned_key_before(const attune__tuned_key *a, const attune__tuned_key *b); /* by order */
 /* The row of exactly that class, provisional or not; NULL. */

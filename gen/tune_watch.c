@@ -107,6 +107,8 @@ void attune__watch_why(const attune__watch *w, char out[ATTUNE__WHY_MAX]) {
   if (w->others)
     snprintf(out, ATTUNE__WHY_MAX, "%d other process%s on the GPU", w->others,
              w->others == 1 ? "" : "es");
+  else if (w->launches)
+    snprintf(out, ATTUNE__WHY_MAX, "this process launched other work in between");
   else if (w->throttled)
     snprintf(out, ATTUNE__WHY_MAX, "the GPU was slowed for heat or power");
   else if (w->memory_changed)

@@ -36,6 +36,7 @@ attune_status attune__open_with(attune__device *device, uint32_t arch,
     return attune_fail(ATTUNE_NO_MEMORY, "no memory for a context");
   }
   context->device = device;
+  context->ordinal = options ? options->device : 0;
   context->arch = arch;
   attune__arch_print(arch, 1, context->arch_name);
   if (options) {
@@ -95,8 +96,18 @@ static void free_set(attune__opened *opened) {
   free(opened);
 }
 
+void attune__watch_launches(attune_context *context) {
+  atomic_store_explicit(&context->watched, 1, memory_order_relaxed);
+}
+
+void attune__on_close(attune_context *context, void (*closing)(void *user), void *user) {
+  context->closing = closing;
+  context->closing_user = user;
+}
+
 void attune_close(attune_context *context) {
   if (!context) return;
+  if (context->closing) context->closing(context->closing_user);
   while (context->programs) {
     attune_program *program = context->programs;
     context->programs = program->next;

@@ -67,6 +67,13 @@ struct attune_context {
 
   pthread_mutex_t load_lock;
   attune__kernel *kernels; /* all that were read */
+
+  int ordinal;                  /* of the device */
+  atomic_int watched;           /* 1: launches are noted */
+  _Atomic(int64_t) launched_us; /* when the last was (attune__microseconds); 0: there was none */
+  _Atomic(int64_t) captured_us; /* and the last into a stream capture */
+  void (*closing)(void *user);  /* called before anything is freed; NULL: nobody */
+  void *closing_user;
 };
 
 /* ---- context.c ---- */
@@ -76,6 +83,10 @@ attune_status attune__open_with(attune__device *device, uint32_t arch,
                                 const attune_options *options, attune_context **out);
 /* The device, NULL without one; closed with the context. */
 attune__device *attune__context_device(attune_context *context);
+/* From now on launches leave the time of the last one, for who works on the device between them. */
+void attune__watch_launches(attune_context *context);
+/* Calls `closing` first of all when the context is closed; one caller. */
+void attune__on_close(attune_context *context, void (*closing)(void *user), void *user);
 /* The variant of the program's row. */
 const attune_variant *attune__program_variant(const attune_program *program);
 /* Sends a message to the context's callback, if there is one. */
@@ -97,6 +108,8 @@ attune_status attune__miss(attune_context *context, const attune_variant *want, 
 void attune__miss_handler(attune_context *context, attune_miss_fn *handler, void **user);
 
 /* ---- program.c ---- */
+/* Of a clock that never goes back. */
+int64_t attune__microseconds(void);
 /* Adds a row of a set as a program (entries unread). */
 attune_status attune__program_of_row(attune_context *context, attune__opened *set,
                                      const attune__set_row *row);

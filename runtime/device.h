@@ -49,6 +49,10 @@ typedef struct attune__device_ops {
   attune_status (*record_end)(attune__device *, void *stream, attune__graph **out);
   attune_status (*graph_launch)(attune__device *, attune__graph *, void *stream);
   void (*graph_free)(attune__device *, attune__graph *);
+  /* 1: the stream is being captured; of the default stream: one that waits for it is. */
+  int (*capturing)(attune__device *, void *stream);
+  /* From now on what this thread calls is legal while another thread captures. */
+  void (*relax)(attune__device *);
   /* Blocks of a launch that an SM holds at once. */
   attune_status (*occupancy)(attune__device *, attune__function *, const attune__launch_config *,
                              int *blocks);

@@ -233,7 +233,9 @@ static attune_status cuda_upload(attune__device *device, void *to, const void *f
   attune_status status = enter(d);
   if (status) return status;
   attune__cuda_result result = d->cuda->upload((uintptr_t)to, from, bytes);
-  if (!result) result = d->cuda->synchronize();
+  if (!result)
+    result =
+        d->cuda->stream_synchronize ? d->cuda->stream_synchronize(NULL) : d->cuda->synchronize();
   leave(d);
   return check(d->cuda, result, "copying to", d->base.facts.name);
 }
@@ -328,6 +330,23 @@ static void cuda_graph_free(attune__device *device, attune__graph *graph) {
   leave(d);
 }
 
+/* For the default stream the driver answers with an error when a stream that waits for it is being
+ * captured, and leaves the capture as it is. */
+static int cuda_capturing(attune__device *device, void *stream) {
+  cuda_device *d = (cuda_device *)device;
+  int state = 0;
+  if (!d->cuda->stream_capturing || enter(d)) return 0;
+  attune__cuda_result result = d->cuda->stream_capturing(stream, &state);
+  leave(d);
+  return result ? result == CUDA_CAPTURE_IMPLICIT : state != 0;
+}
+
+static void cuda_relax(attune__device *device) {
+  cuda_device *d = (cuda_device *)device;
+  int mode = CUDA_CAPTURE_RELAXED;
+  if (d->cuda->exchange_capture_mode) d->cuda->exchange_capture_mode(&mode);
+}
+
 static attune_status cuda_occupancy(attune__device *device, attune__function *f,
                                     const attune__launch_config *config, int *blocks) {
   cuda_device *d = (cuda_device *)device;
@@ -371,6 +390,8 @@ static const attune__device_ops cuda_ops = {.name = "cuda",
                                             .record_end = cuda_record_end,
                                             .graph_launch = cuda_graph_launch,
                                             .graph_free = cuda_graph_free,
+                                            .capturing = cuda_capturing,
+                                            .relax = cuda_relax,
                                             .occupancy = cuda_occupancy};
 
 /* From compute capability 9.0 on an arch has instructions of its own, named by the suffix a. */

@@ -30,6 +30,7 @@ enum { /* CUresult */
        CUDA_INVALID_SOURCE = 300,
        CUDA_NOT_FOUND = 500,
        CUDA_CAPTURE_UNSUPPORTED = 900, /* the first of the stream capture errors .. */
+       CUDA_CAPTURE_IMPLICIT = 906,
        CUDA_CAPTURE_WRONG_THREAD = 908 /* .. and the last */
 };
 
@@ -98,6 +99,8 @@ enum { CUDA_STREAM_NON_BLOCKING = 1 };   /* CUstream_flags: no waiting for the d
   X(1, event_elapsed, "cuEventElapsedTime", (float *, attune__cuda_event, attune__cuda_event))     \
   X(0, stream_create, "cuStreamCreate", (attune__cuda_stream *, unsigned))                         \
   X(0, stream_destroy, "cuStreamDestroy_v2", (attune__cuda_stream))                                \
+  X(0, stream_capturing, "cuStreamIsCapturing", (attune__cuda_stream, int *))                      \
+  X(0, stream_synchronize, "cuStreamSynchronize", (attune__cuda_stream))                           \
   X(0, capture_begin, "cuStreamBeginCapture_v2", (attune__cuda_stream, int))                       \
   X(0, capture_end, "cuStreamEndCapture", (attune__cuda_stream, attune__cuda_graph *))             \
   X(0, graph_instantiate, "cuGraphInstantiateWithFlags",                                           \

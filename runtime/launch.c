@@ -187,6 +187,15 @@ attune_status attune__launch(attune__device *device, const attune__part *parts, 
   return status;
 }
 
+/* Two stores; a launch that came at the same time may be the one that is kept. */
+static void note_launch(attune_context *context, void *stream) {
+  attune__device *device = context->device;
+  int64_t now = attune__microseconds();
+  atomic_store_explicit(&context->launched_us, now, memory_order_relaxed);
+  if (device->ops->capturing && device->ops->capturing(device, stream))
+    atomic_store_explicit(&context->captured_us, now, memory_order_relaxed);
+}
+
 attune_status attune_launch(attune_program *program, const void *args, void *stream) {
   if (!program || !args)
     return attune_fail(ATTUNE_INVALID, "attune_launch: %s is NULL", program ? "args" : "program");
@@ -198,6 +207,8 @@ attune_status attune_launch(attune_program *program, const void *args, void *str
   if (!atomic_load_explicit(&program->prepared, memory_order_acquire))
     return attune_fail(ATTUNE_BUSY, "%s is not loaded yet: call attune_prepare first",
                        program->name);
+  if (atomic_load_explicit(&program->context->watched, memory_order_relaxed))
+    note_launch(program->context, stream);
   const attune__part *parts = atomic_load_explicit(&program->parts, memory_order_relaxed);
   return attune__launch(device, parts, program->count, &program->variant, program->corner, args,
                         stream);

@@ -57,7 +57,7 @@ attune_status attune__program_of_row(attune_context *context, attune__opened *se
 
 /* ---- kernels: entries on the device ---------------------------------------------------------- */
 
-static int64_t microseconds(void) {
+int64_t attune__microseconds(void) {
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
   return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
@@ -67,9 +67,9 @@ static attune_status load_on_device(attune_context *context, const attune_entry 
                                     attune__part *part) {
   attune__device *device = context->device;
   if (!device) return ATTUNE_OK;
-  int64_t began = microseconds();
+  int64_t began = attune__microseconds();
   attune_status status = device->ops->load(device, entry, &part->function);
-  int64_t took = microseconds() - began;
+  int64_t took = attune__microseconds() - began;
   if (!status)
     attune__say(context, ATTUNE_LEVEL_INFO, "loaded %s in %" PRId64 ".%02d ms", entry->name,
                 took / 1000, (int)(took % 1000 / 10));

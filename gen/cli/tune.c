@@ -8,6 +8,7 @@
 
 #include "../nvrtc.h"
 #include "../store.h"
+#include "../tune_online.h"
 #include "../tune_page.h"
 #include "../tune_parts.h"
 
@@ -54,13 +55,7 @@ typedef struct session {
 static attune_status save(session *s) {
   attune__tuned fresh = {.count = 0};
   attune__text errors = {0};
-  attune_status status = ATTUNE_OK;
-  for (int i = 0; i < s->known.count && !status; i++)
-    if (strcmp(s->known.row[i].date, s->began) >= 0)
-      status = attune__tuned_put(&fresh, &s->known.row[i]);
-  for (int i = 0; i < s->known.mark_count && !status; i++)
-    if (strcmp(s->known.mark[i].date, s->began) >= 0)
-      status = attune__tuned_put_mark(&fresh, &s->known.mark[i]);
+  attune_status status = attune__tuned_since(&s->known, s->began, &fresh);
   if (!status && (fresh.count || fresh.mark_count))
     status = attune__tuned_save(s->path, &fresh, &errors);
   if (errors.data) fputs(errors.data, stderr);
@@ -112,25 +107,6 @@ static void progress(void *user, const attune__tune_progress *p) {
     if (save(s)) s->save_failed = 1;
     s->saved_ms = now;
   }
-}
-
-/* ---- compiling ---------------------------------------------------------------------------------
- */
-
-static attune_status compile(void *user, const attune_kernel *kernel, void **bytes, size_t *size,
-                             char digest[17]) {
-  attune_entry entry;
-  char key[65], warning[ATTUNE_WARNING_MAX] = "";
-  attune_status status = attune__store_key(kernel, key);
-  if (status) return status;
-  memcpy(digest, key, 16);
-  digest[16] = 0;
-  status = attune__store_get(user, kernel, 1, bytes, size, NULL);
-  if (!status) status = attune__entry_read(*bytes, *size, &entry);
-  if (!status) attune__facts_warning(&entry.facts, warning);
-  if (!status && warning[0]) status = attune_fail(ATTUNE_COMPILE, "%s", warning);
-  if (status) free(*bytes), *bytes = NULL;
-  return status;
 }
 
 /* ---- options --------------------------------------------------------------------------------- */
@@ -211,7 +187,7 @@ static int own_path(char *out, size_t size) {
 static attune_status tune_in_child(session *s, const char *device) {
   char path[4096], word[] = "tune-worker", number[16];
   char *argv[] = {path, word, number, NULL};
-  attune__tune_compiler compiler = {.user = s->store, .compile = compile};
+  attune__tune_compiler compiler = {.user = s->store, .compile = attune__host_compile};
   attune_nvrtc_info nvrtc;
   attune__lab lab;
   attune__lab_child *child;

@@ -97,6 +97,12 @@ class CpuSums(IntEnum):
     FLOAT = 0
     HARDWARE = 1
 
+
+class TuneMode(IntEnum):
+    OFF = 0
+    ONCE = 1
+    BACKGROUND = 2
+
 MessageFn = CFUNCTYPE(None, c_void_p, c_int, c_char_p)
 VisitFn = CFUNCTYPE(c_int, c_void_p, c_void_p)
 MissFn = CFUNCTYPE(c_int, c_void_p, c_void_p, c_char_p, c_int, c_void_p)
@@ -288,6 +294,34 @@ class JitOptions(Structure):
         ("no_jit", c_int32),
         ("message", MessageFn),
         ("message_user", c_void_p),
+        ("tune", c_int),
+        ("tune_budget", c_double),
+        ("tune_share", c_double),
+        ("tune_program", c_char_p),
+    ]
+
+
+class TuneOptions(Structure):
+    _fields_ = [
+        ("size", c_size_t),
+        ("budget", c_double),
+        ("seed", c_uint64),
+        ("max_trials", c_int32),
+    ]
+
+
+class TuneResult(Structure):
+    _fields_ = [
+        ("size", c_size_t),
+        ("program", c_void_p),
+        ("planned", c_double),
+        ("winner", c_double),
+        ("gain", c_double),
+        ("gain_low", c_double),
+        ("gain_high", c_double),
+        ("tried", c_int32),
+        ("changed", c_int32),
+        ("provisional", c_int32),
     ]
 
 
@@ -437,12 +471,34 @@ LAYOUTS: Dict[Type[Structure], Tuple[int, Dict[str, int]]] = {
         "barriers": 992,
         "async_bytes": 1000,
     }),
-    JitOptions: (40, {
+    JitOptions: (72, {
         "size": 0,
         "store": 8,
         "no_jit": 16,
         "message": 24,
         "message_user": 32,
+        "tune": 40,
+        "tune_budget": 48,
+        "tune_share": 56,
+        "tune_program": 64,
+    }),
+    TuneOptions: (32, {
+        "size": 0,
+        "budget": 8,
+        "seed": 16,
+        "max_trials": 24,
+    }),
+    TuneResult: (72, {
+        "size": 0,
+        "program": 8,
+        "planned": 16,
+        "winner": 24,
+        "gain": 32,
+        "gain_low": 40,
+        "gain_high": 48,
+        "tried": 56,
+        "changed": 60,
+        "provisional": 64,
     }),
 }
 
@@ -481,6 +537,7 @@ FUNCTIONS: Dict[str, Dict[str, Tuple[Any, List[Any]]]] = {
     },
     "attune_gen": {
         "attune_jit_install": (c_int, [c_void_p, POINTER(JitOptions), POINTER(c_void_p)]),
+        "attune_tune": (c_int, [c_void_p, POINTER(Problem), POINTER(TuneOptions), POINTER(TuneResult)]),
         "attune_jit_close": (None, [c_void_p]),
     },
 }

@@ -80,6 +80,11 @@ pub type attune_cpu_sums = c_uint;
 pub const ATTUNE_CPU_SUMS_FLOAT: attune_cpu_sums = 0;
 pub const ATTUNE_CPU_SUMS_HARDWARE: attune_cpu_sums = 1;
 
+pub type attune_tune_mode = c_uint;
+pub const ATTUNE_TUNE_OFF: attune_tune_mode = 0;
+pub const ATTUNE_TUNE_ONCE: attune_tune_mode = 1;
+pub const ATTUNE_TUNE_BACKGROUND: attune_tune_mode = 2;
+
 pub type attune_message_fn =
     Option<unsafe extern "C" fn(*mut c_void, attune_level, *const c_char)>;
 pub type attune_visit_fn =
@@ -344,9 +349,55 @@ pub struct attune_jit_options {
     pub no_jit: i32,
     pub message: attune_message_fn,
     pub message_user: *mut c_void,
+    pub tune: attune_tune_mode,
+    pub tune_budget: f64,
+    pub tune_share: f64,
+    pub tune_program: *const c_char,
 }
 
 impl attune_jit_options {
+    /// Zeroed, with its size set.
+    pub fn init() -> Self {
+        // SAFETY: integers, floats, null pointers and None are all zero bytes.
+        let zeroed: Self = unsafe { core::mem::zeroed() };
+        Self { size: core::mem::size_of::<Self>(), ..zeroed }
+    }
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct attune_tune_options {
+    pub size: usize,
+    pub budget: f64,
+    pub seed: u64,
+    pub max_trials: i32,
+}
+
+impl attune_tune_options {
+    /// Zeroed, with its size set.
+    pub fn init() -> Self {
+        // SAFETY: integers, floats, null pointers and None are all zero bytes.
+        let zeroed: Self = unsafe { core::mem::zeroed() };
+        Self { size: core::mem::size_of::<Self>(), ..zeroed }
+    }
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct attune_tune_result {
+    pub size: usize,
+    pub program: *mut attune_program,
+    pub planned: f64,
+    pub winner: f64,
+    pub gain: f64,
+    pub gain_low: f64,
+    pub gain_high: f64,
+    pub tried: i32,
+    pub changed: i32,
+    pub provisional: i32,
+}
+
+impl attune_tune_result {
     /// Zeroed, with its size set.
     pub fn init() -> Self {
         // SAFETY: integers, floats, null pointers and None are all zero bytes.
@@ -396,6 +447,7 @@ extern "C" {
 #[link(name = "attune_gen")]
 extern "C" {
     pub fn attune_jit_install(context: *mut attune_context, options: *const attune_jit_options, out: *mut *mut attune_jit) -> attune_status;
+    pub fn attune_tune(jit: *mut attune_jit, problem: *const attune_problem, options: *const attune_tune_options, out: *mut attune_tune_result) -> attune_status;
     pub fn attune_jit_close(jit: *mut attune_jit);
 }
 
@@ -593,11 +645,39 @@ mod layout {
 
     #[test]
     fn attune_jit_options_is_the_c_compilers() {
-        assert_eq!(core::mem::size_of::<attune_jit_options>(), 40);
+        assert_eq!(core::mem::size_of::<attune_jit_options>(), 72);
         assert_eq!(at!(attune_jit_options, size), 0);
         assert_eq!(at!(attune_jit_options, store), 8);
         assert_eq!(at!(attune_jit_options, no_jit), 16);
         assert_eq!(at!(attune_jit_options, message), 24);
         assert_eq!(at!(attune_jit_options, message_user), 32);
+        assert_eq!(at!(attune_jit_options, tune), 40);
+        assert_eq!(at!(attune_jit_options, tune_budget), 48);
+        assert_eq!(at!(attune_jit_options, tune_share), 56);
+        assert_eq!(at!(attune_jit_options, tune_program), 64);
+    }
+
+    #[test]
+    fn attune_tune_options_is_the_c_compilers() {
+        assert_eq!(core::mem::size_of::<attune_tune_options>(), 32);
+        assert_eq!(at!(attune_tune_options, size), 0);
+        assert_eq!(at!(attune_tune_options, budget), 8);
+        assert_eq!(at!(attune_tune_options, seed), 16);
+        assert_eq!(at!(attune_tune_options, max_trials), 24);
+    }
+
+    #[test]
+    fn attune_tune_result_is_the_c_compilers() {
+        assert_eq!(core::mem::size_of::<attune_tune_result>(), 72);
+        assert_eq!(at!(attune_tune_result, size), 0);
+        assert_eq!(at!(attune_tune_result, program), 8);
+        assert_eq!(at!(attune_tune_result, planned), 16);
+        assert_eq!(at!(attune_tune_result, winner), 24);
+        assert_eq!(at!(attune_tune_result, gain), 32);
+        assert_eq!(at!(attune_tune_result, gain_low), 40);
+        assert_eq!(at!(attune_tune_result, gain_high), 48);
+        assert_eq!(at!(attune_tune_result, tried), 56);
+        assert_eq!(at!(attune_tune_result, changed), 60);
+        assert_eq!(at!(attune_tune_result, provisional), 64);
     }
 }
