@@ -203,6 +203,7 @@ static void finish(attune__tuner_session *s) {
   r->compiled = attune__ahead_compiled(s->ahead);
   for (int i = 0; i < s->cells; i++) {
     const attune__tuner_cell *c = &s->cell[i];
+    if (!c->out) continue; /* there was no memory to plan it */
     r->unfinished += c->out->winner < 0;
     for (int k = 0; k < c->out->trials; k++)
       if (c->out->trial[k].state == ATTUNE__TRIAL_NEW) c->out->trial[k].state = ATTUNE__TRIAL_LATE;
