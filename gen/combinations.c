@@ -13,7 +13,7 @@
 
 /* ---- values -------------------------------------------------------------------------------- */
 
-enum { SM_75 = 75 << 8, SM_80 = 80 << 8 };
+enum { SM_75 = 75 << 8, SM_80 = 80 << 8, SM_90A = 90 << 8 | 'a' };
 
 #define FEATURE_VALUE(name, bit, text, families)                                                   \
   {ATTUNE_VALUE_FEATURES, "features", text, ATTUNE_FEATURE_##name, 0},
@@ -35,9 +35,11 @@ const attune_value attune__values[] = {
     {ATTUNE_VALUE_ALIGN, "align", "16b", ATTUNE_ALIGN_16B, 0},
     {ATTUNE_VALUE_ALIGN, "align", "elem", ATTUNE_ALIGN_ELEM, 0},
     {ATTUNE_VALUE_GROUP, "group", "1", 1, 0},
-    {ATTUNE_VALUE_GROUP, "group", "2 to 255", 4, 0},
+    {ATTUNE_VALUE_GROUP, "group", "2, 4, 8, 16, 32, 64", 4, 0},
+    {ATTUNE_VALUE_GROUP, "group", "others to 255", 7, 0},
     ATTUNE_FEATURES(FEATURE_VALUE){ATTUNE_VALUE_ARCH, "arch", "sm_75", SM_75, 0},
-    {ATTUNE_VALUE_ARCH, "arch", "sm_80 and newer", SM_80, 0},
+    {ATTUNE_VALUE_ARCH, "arch", "sm_90a", SM_90A, 0},
+    {ATTUNE_VALUE_ARCH, "arch", "others since sm_80", SM_80, 0},
 };
 const int attune__value_count = sizeof attune__values / sizeof *attune__values;
 
@@ -74,7 +76,7 @@ attune_variant attune__variant_with(int op, const attune_value *const *values, i
   attune_variant v;
   memset(&v, 0, sizeof v);
   int plain = op == ATTUNE_OP_ATTN_FWD ? ATTUNE_DTYPE_FP16 : ATTUNE_DTYPE_FP32;
-  v.op = (uint8_t)op, v.arch = SM_80;
+  v.op = (uint8_t)op, v.arch = SM_90A; /* which every family has */
   v.dtype_q = v.dtype_kv = v.dtype_out = (uint8_t)plain;
   v.head_dim_qk = v.head_dim_v = 64;
   v.mask = ATTUNE_MASK_NONE, v.align = ATTUNE_ALIGN_16B, v.group = 1;
