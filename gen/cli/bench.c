@@ -4,6 +4,7 @@
  * that answers the same problem is timed in the same rounds: tiles of one variant, its kernels for
  * other budgets, and standard attention. Without a GPU nothing is timed: exit 3. Timing is
  * bench_page.c's, the table bench_report.c's. */
+#include "bench_compare.h"
 #include "bench_page.h"
 #include "cli.h"
 #include "show.h"
@@ -16,6 +17,8 @@ static const cli_option options[] = {
     CLI_SHAPE_OPTION,
     {"--l2", "cold|warm", "cold: every call's tensors come from device memory; default"},
     {"--rounds", "N", "samples of each kernel; default 15"},
+    {"--compare", NULL,
+     "measured rows of this GPU: each winner beside the planner's choice, again"},
     {"--arch", "A", "for this arch instead of the specs'; native: the GPU here"},
     {NULL, NULL, NULL},
 };
@@ -190,13 +193,23 @@ static int read_options(const cli_args *args, session *s) {
 
 static int run(const cli_args *args) {
   session s = {.as_json = args->json};
+  int compare = cli_value(args, "--compare") != NULL;
   if (!read_options(args, &s)) return CLI_USAGE;
+  if (!compare && !args->words) {
+    fprintf(stderr, "attune bench: error: nothing to time: give a name, a spec or a set, or "
+                    "--compare\n");
+    return CLI_USAGE;
+  }
   attune_status status = attune__cuda_open(0, &s.device);
   if (status != ATTUNE_OK) {
     cli_fail(status);
     fprintf(stderr, "attune bench: only a GPU can be timed; the CPU device counts bytes: `attune "
                     "trace`\n");
     return CLI_MISSING;
+  }
+  if (compare) { /* a child works on the device; this process is not to be another on it */
+    s.device->ops->close(s.device);
+    return bench_compare(args, &s.options);
   }
   int rc = find_candidates(args, &s);
   if (rc == CLI_OK) {
@@ -213,13 +226,17 @@ static int run(const cli_args *args) {
 
 const cli_command cli_bench_command = {
     .name = "bench",
-    .usage = "bench NAME|SPEC|DIR|PACK... [--shape S]... [--l2 cold|warm] [--rounds N] [--arch A]",
+    .usage = "bench NAME|SPEC|DIR|PACK... [--shape S]... [--l2 cold|warm] [--rounds N] [--arch A]\n"
+             "       attune bench --compare [VARIANT]... [--rounds N]",
     .text =
         "Times kernels on the GPU: all that answer one problem in the same interleaved rounds.\n"
         "Short launches are timed in CUDA graphs of many calls, over random tensors. Give\n"
-        "several names to compare tiles, or a variant of attn_standard beside one of attn_fwd.",
+        "several names to compare tiles, or a variant of attn_standard beside one of attn_fwd.\n"
+        "With --compare the winners that `attune tune` measured on this GPU are timed again\n"
+        "beside what the planner would choose: after an update of the driver or of NVRTC. Exit 1\n"
+        "when one is slower outside the noise, or fails.",
     .options = options,
-    .min_words = 1,
+    .min_words = 0,
     .max_words = MAX_WORDS,
     .run = run,
 };
