@@ -164,11 +164,10 @@ static attune_status install(session *s, const attune__tuned_row *row) {
 }
 
 /* Why nothing was timed: the first candidate that has a reason tells. */
-static attune_status nothing_timed(const session *s) {
+static attune_status nothing_timed(const attune__tune_cell *cell) {
   const char *why = "the budget ended";
-  for (int i = 0; i < s->result.cells; i++)
-    for (int k = s->result.cell[i].trials; k-- > 0;)
-      if (s->result.cell[i].trial[k].why[0]) why = s->result.cell[i].trial[k].why;
+  for (int i = cell ? cell->trials : 0; i-- > 0;)
+    if (cell->trial[i].why[0]) why = cell->trial[i].why;
   return attune_fail(ATTUNE_NOT_FOUND, "nothing could be timed: %s", why);
 }
 
@@ -176,7 +175,7 @@ static attune_status conclude(session *s, attune__online_result *out) {
   attune_status status = keep(s);
   const attune__tune_cell *cell = s->result.cells ? s->result.cell : NULL;
   if (status) return status;
-  if (!cell || cell->winner < 0) return nothing_timed(s);
+  if (!cell || cell->winner < 0) return nothing_timed(cell);
   out->row = cell->row;
   if (s->online->learn) s->online->learn(s->online->learn_user, &out->row);
   out->changed = !attune__tiles_same(&cell->row.tiles, &s->served);

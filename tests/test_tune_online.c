@@ -22,7 +22,9 @@ typedef struct place {
   attune__device_ops ops; /* of the device: a test's own */
   fake_lab own, child;
   int child_lives, child_opens, timed_beside_child;
-  int strangers; /* candidates that came here unproven and do not serve in this process */
+  int busy;         /* 1: this process launches while candidates are timed */
+  atomic_int opens; /* cells here, and children */
+  int strangers;    /* candidates that came here unproven and do not serve in this process */
   pthread_mutex_t lock;
   char messages[4000];
   attune__online_host host;
@@ -51,6 +53,7 @@ static attune_status own_time(void *user, const int *which, int count,
                               attune__watch *watch) {
   place *p = user;
   p->timed_beside_child += p->child_lives;
+  if (p->busy) atomic_store(&p->context->launched_us, attune__microseconds());
   attune__lab lab = fake_lab_of(&p->own);
   return lab.time(lab.user, which, count, options, out, watch);
 }
@@ -59,7 +62,9 @@ static attune_status own_facts(void *user, attune__lab_facts *out) {
   return lab.facts(lab.user, out);
 }
 static attune_status own_open(void *user, const attune__lab_cell *cell) {
-  attune__lab lab = fake_lab_of(&((place *)user)->own);
+  place *p = user;
+  attune__lab lab = fake_lab_of(&p->own);
+  p->opens++;
   return lab.open(lab.user, cell);
 }
 static attune_status own_add(void *user, const attune__lab_program *program) {
@@ -81,7 +86,7 @@ static void close_own(void *user) {
 
 static attune_status open_child(void *user, attune__lab *out) {
   place *p = user;
-  p->child_lives = 1, p->child_opens++;
+  p->child_lives = 1, p->child_opens++, p->opens++;
   *out = fake_lab_of(&p->child);
   return ATTUNE_OK;
 }
@@ -307,7 +312,7 @@ START_TEST(a_disturbed_measurement_changes_nothing) {
 }
 END_TEST
 
-static int is_capturing;
+static atomic_int is_capturing;
 static int capturing(attune__device *device, void *stream) {
   (void)device, (void)stream;
   return is_capturing;
@@ -413,6 +418,32 @@ START_TEST(the_background_serves_at_once_and_better_later) {
 }
 END_TEST
 
+static int has_message(place *p, const char *words, double seconds) {
+  int found = 0;
+  for (double began = attune__now_ms(); !found && attune__now_ms() - began < 1e3 * seconds;) {
+    usleep(2000);
+    pthread_mutex_lock(&p->lock);
+    found = strstr(p->messages, words) != NULL;
+    pthread_mutex_unlock(&p->lock);
+  }
+  return found;
+}
+
+START_TEST(times_taken_beside_other_launches_are_not_used) {
+  place *p = place_new(&(place){.busy = 1});
+  attune_jit_options options = attune_jit_options_init();
+  attune_problem problem = problem_of(256);
+  attune_program *first;
+  options.tune = ATTUNE_TUNE_BACKGROUND, options.tune_share = 0.9;
+  enter_place(p, &options, 1);
+  ck_assert_int_eq(attune_prepare(p->context, &problem, &first), 0);
+  ck_assert(has_message(p, "not used: this process launched other work in between", 15));
+  ck_assert_ptr_eq(fake_find(p->context, &problem), first);
+  leave_place(p);
+  free(p);
+}
+END_TEST
+
 START_TEST(closing_ends_the_background) {
   place *p = place_new(&(place){.own = {.add_ms = 20}, .child = {.add_ms = 20}});
   attune_jit_options options = attune_jit_options_init();
@@ -440,7 +471,7 @@ START_TEST(the_background_does_nothing_while_a_capture_is_seen) {
   p->ops.capturing = capturing, is_capturing = 1;
   ck_assert_int_eq(attune_prepare(p->context, &problem, &first), 0);
   usleep(300000);
-  ck_assert_int_eq(p->own.opened + p->child.opened, 0);
+  ck_assert_int_eq(p->opens, 0);
   is_capturing = 0;
   ck_assert_double_gt(wait_for_winner(p, &problem, 15), 0.5); /* a second after the capture */
   leave_place(p);
@@ -455,7 +486,7 @@ START_TEST(without_a_mode_nothing_is_measured) {
   enter_place(p, NULL, 1);
   ck_assert_int_eq(attune_prepare(p->context, &problem, &first), 0);
   usleep(50000);
-  ck_assert_int_eq(p->own.opened, 0);
+  ck_assert_int_eq(p->opens, 0);
   ck_assert_int_eq(atomic_load(&p->context->watched), 0);
   ck_assert(strcmp(fake_info(first).shape_class, "any") == 0);
   leave_place(p);
@@ -527,9 +558,9 @@ START_TEST(slices_fall_between_calls) {
   /* a capture is waited for, however long */
   pace = (attune__pace){.share = 0.5};
   calls.launched = 0;
-  for (now = 5000; now < 60000; now += 500) {
-    calls.captured = now - 100;
-    ck_assert_double_eq_tol(attune__pace_wait(&pace, now, &calls), 900, 1e-9);
+  for (int ms = 5000; ms < 60000; ms += 500) {
+    calls.captured = ms - 100;
+    ck_assert_double_eq_tol(attune__pace_wait(&pace, ms, &calls), 900, 1e-9);
   }
 }
 END_TEST
@@ -539,7 +570,8 @@ TEST_MAIN("tune_online", the_winner_serves_and_is_kept,
           what_faults_in_the_child_never_comes_here, without_a_child_only_what_has_passed_is_timed,
           a_disturbed_measurement_changes_nothing, refusals_say_why,
           once_tunes_at_the_first_call_of_each_class,
-          the_background_serves_at_once_and_better_later, closing_ends_the_background,
+          the_background_serves_at_once_and_better_later,
+          times_taken_beside_other_launches_are_not_used, closing_ends_the_background,
           the_background_does_nothing_while_a_capture_is_seen, without_a_mode_nothing_is_measured,
           launches_are_noted_where_somebody_watches, slices_keep_to_the_share,
           slices_fall_between_calls)
