@@ -4,7 +4,7 @@
 #include "../gen/nvrtc.h"
 #include "../runtime/cpu/engine.h"
 #include "../runtime/cpu/narrow.h"
-#include "../runtime/cpu/tensormap.h"
+#include "../runtime/cpu/tensormap_bytes.h"
 #include "conformance.h"
 #include "test.h"
 

@@ -1,7 +1,7 @@
 /* test_cpu_cluster.c - the CPU device: blocks of a cluster. Multicast, arrivals at a peer's
  * mbarrier, st.async, loads from a peer; and what goes wrong when a block comes too late or leaves
  * early. */
-#include "../runtime/cpu/tensormap.h"
+#include "../runtime/cpu/tensormap_bytes.h"
 #include "cpu_kernel.h"
 #include "test.h"
 

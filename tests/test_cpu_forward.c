@@ -1,7 +1,7 @@
 /* test_cpu_forward.c - two whole forwards on the CPU device, as FlashAttention-2 and -3 have them:
  * numbers against float64, bytes and phases against formulas, every seeded fault at its line. */
 #include "../gen/reference.h"
-#include "../runtime/cpu/tensormap.h"
+#include "../runtime/cpu/tensormap_bytes.h"
 #include "cpu_kernel.h"
 #include "test.h"
 

@@ -1,6 +1,6 @@
 /* test_cpu_tma.c - the CPU device: TMA, bulk copies, setmaxnreg, tensor maps. Right kernels are
  * clean under every landing and schedule tried; every seeded fault is reported at its line. */
-#include "../runtime/cpu/tensormap.h"
+#include "../runtime/cpu/tensormap_bytes.h"
 #include "cpu_kernel.h"
 #include "test.h"
 

@@ -5,7 +5,7 @@
 #include "../attune_cpu.h"
 #include "../context.h"
 #include "engine.h"
-#include "tensormap.h"
+#include "tensormap_bytes.h"
 #include "tensors.h"
 
 #include <stdio.h>

@@ -2,7 +2,7 @@
  *
  * The rules are those of cuTensorMapEncodeTiled (CUDA 13.0), for tiled maps with element strides of
  * 1 and no interleave. One is stricter: a swizzled box is as wide as its pattern. */
-#include "tensormap.h"
+#include "tensormap_bytes.h"
 
 #include "../attune.h"
 

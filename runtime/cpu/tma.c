@@ -10,7 +10,7 @@
  * multiple of 16 bytes, wherever the box lies, and a store's or reduction's coordinate below 0 on
  * any axis. Of unaligned shared memory an H200 says CUDA_ERROR_MISALIGNED_ADDRESS. */
 #include "async_state.h"
-#include "tensormap.h"
+#include "tensormap_bytes.h"
 
 #include <stdlib.h>
 

@@ -1,8 +1,8 @@
-/* tensormap.h - the CPU device's own encoding of a tensor map: 128 bytes of the parameter block,
+/* tensormap_bytes.h - the CPU device's own encoding of a tensor map: 128 bytes of the parameter block,
  * which cuTensorMapEncodeTiled fills for a GPU. Same rules; a kernel sees no difference. Bases are
  * tagged pointers (memory.h). */
-#ifndef ATTUNE_CPU_TENSORMAP_H
-#define ATTUNE_CPU_TENSORMAP_H
+#ifndef ATTUNE_CPU_TENSORMAP_BYTES_H
+#define ATTUNE_CPU_TENSORMAP_BYTES_H
 
 #include "../tensormap.h"
 
