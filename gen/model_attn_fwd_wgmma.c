@@ -96,7 +96,7 @@ static int legal(const attune_variant *v, const attune_tile *t, char *reason, si
   return 0;
 }
 
-static const int keys[] = {32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 192, 208, 224, 256};
+static const int keys_of_tile[] = {32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 192, 208, 224, 256};
 
 /* The knobs of a tile that nobody has measured, after 40 random ones of each of d 64, 128, 256,
  * both masks and S 512 to 16384 on an H200 (bf16, 2026-11-30): each is within 5 % of the best there
@@ -113,12 +113,12 @@ static int candidates(const attune_variant *v, attune_tile *out, int max) {
   int count = 0;
   const int most_q = is_varlen(v) ? 0 : 1; /* a second buffer is for a second tile */
   for (int g = 1; g <= 3; g++)
-    for (size_t k = 0; k < sizeof keys / sizeof *keys; k++)
+    for (size_t k = 0; k < sizeof keys_of_tile / sizeof *keys_of_tile; k++)
       for (int second = 0; second <= most_q && count < max; second++) {
         attune_tile *t = &out[count++];
         *t = (attune_tile){.family = ATTUNE_FAMILY_WGMMA,
                            .block_m = (uint16_t)(ROWS * g),
-                           .block_n = (uint16_t)keys[k],
+                           .block_n = (uint16_t)keys_of_tile[k],
                            .stages = 2,
                            .warps = (uint8_t)(4 * (g + 1)),
                            .second_q = (uint8_t)second};
@@ -189,17 +189,74 @@ static const double step_clocks = 100;
 /* Per score max, FMA, ex2, sum and half a conversion; per element of O a multiplication. */
 static const double instructions_per_score = 4.5;
 
-/* A sink is read by every lane of its row; where sequences lie, by the thread that loads. */
+static int64_t least(int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
+
+/* Boxes of packed sequences end where the last one does: what they load of those that follow, in
+ * queries and keys of a group of heads, and the keys of that which none of its own rows loads. */
+typedef struct beyond {
+  int64_t queries, keys, distinct;
+} beyond;
+
+static beyond beyond_sequences(const attune_variant *v, const attune_tile *t,
+                               const attune_shape *s) {
+  const int64_t rows = s->len_q * v->group, box = t->block_m / v->group;
+  int64_t first, seen, reached = 0; /* whole sequences: from first to seen; all: up to reached */
+  beyond sum = {0};
+  attune__mask_range(v, s, 0, s->len_q, &first, &seen);
+  for (int64_t b = 0; b < s->batch; b++) {
+    const int64_t left = s->batch - b;
+    sum.distinct -= seen - first;
+    for (int64_t i0 = 0; i0 * v->group < rows; i0 += box) {
+      const int64_t i1 = least(i0 + box, s->len_q);
+      int64_t begin, end;
+      sum.queries += least(i0 + box, left * s->len_q) - i1;
+      attune__mask_range(v, s, i0, i1, &begin, &end);
+      if (begin >= end) continue;
+      end = begin + (end - begin + t->block_n - 1) / t->block_n * t->block_n;
+      sum.keys += least(end, left * s->len_k) - least(end, seen);
+      begin += b * s->len_k, end = least(b * s->len_k + end, s->batch * s->len_k);
+      if (begin < reached) begin = least(reached, end);
+      sum.distinct += end - begin;
+      if (end > reached) reached = end;
+    }
+  }
+  return sum;
+}
+
+static void packed_traffic(const attune_variant *v, const attune_tile *t, const attune_shape *s,
+                           attune_traffic *out) {
+  const beyond n = beyond_sequences(v, t, s);
+  const double element = attune__dtype_bytes(v->dtype_kv), heads = (double)s->heads_q;
+  const double all = heads / v->group * (double)n.keys;
+  const double distinct = (double)(s->heads_kv * n.distinct);
+  attune__traffic_read(out, "Q", "queries of other sequences in boxes * heads_q * head_dim_qk",
+                       element * v->head_dim_qk, (double)n.queries * heads, 0);
+  attune__traffic_read(out, "K", "keys of other sequences in boxes * heads_q / group * head_dim_qk",
+                       element * v->head_dim_qk, all, distinct);
+  attune__traffic_read(out, "V", "keys of other sequences in boxes * heads_q / group * head_dim_v",
+                       element * v->head_dim_v, all, distinct);
+  attune__forward_varlen_traffic(v, t, s, 1, out);
+}
+
+/* A row's slope is read by every lane of it in each step, a sink once; where sequences lie, by the
+ * thread that loads. */
 static void traffic(const attune_variant *v, const attune_tile *t, const attune_shape *s,
                     attune_traffic *out) {
   attune__forward_traffic_whole(v, t, s, out);
   attune_mask_sums sums;
   attune__mask_blocks(v, s, t->block_m, t->block_n, &sums);
-  double blocks = (double)(s->batch * s->heads_q / v->group) * (double)sums.blocks;
+  double heads = (double)(s->batch * s->heads_q / v->group), threads = 128 * groups(t);
+  if (v->features & ATTUNE_FEATURE_ALIBI) /* two rows of one head are one load */
+    attune__traffic_read(out, "SLOPES",
+                         "steps * threads, or each of their rows where heads are packed", 4,
+                         heads * (double)sums.steps * threads * (v->group > 1 ? 2 : 1),
+                         (double)(s->batch * s->heads_q));
   if (v->features & ATTUNE_FEATURE_SINK)
-    attune__traffic_read(out, "SINKS", "tiles_m * threads * 2", 4, blocks * 128 * groups(t) * 2,
-                         (double)s->heads_q);
-  if (v->features & ATTUNE_FEATURE_VARLEN) attune__forward_varlen_traffic(v, t, s, 1, out);
+    attune__traffic_read(out, "SINKS", "tiles_m * threads * 2", 4,
+                         heads * (double)sums.blocks * threads * 2, (double)s->heads_q);
+  if (v->features & ATTUNE_FEATURE_VARLEN) packed_traffic(v, t, s, out);
 }
 
 static void cost(const attune_variant *v, const attune_tile *t, const attune_board *b,

@@ -228,7 +228,12 @@ START_TEST(features_have_their_formulas) {
       "attn_fwd_sm75_fp16_d40_causal_bitmask__mma_m32n64",
       "attn_fwd_sm90a_bf16_d24_alibi_sink__mma_m64n32w2",
       "attn_fwd_sm90a_fp16_ofp32_d24_window_g3_alibi_sink_varlen__mma_m16n64s3",
-      "attn_fwd_sm80_fp16_d24x40_window_g3_softcap_alibi_bias_sink_bitmask_varlen__mma_m32n32w2"};
+      "attn_fwd_sm80_fp16_d24x40_window_g3_softcap_alibi_bias_sink_bitmask_varlen__mma_m32n32w2",
+      "attn_fwd_sm90a_bf16_d24_causal_alibi__wgmma_m64n32s2w8q1o1g1",
+      "attn_fwd_sm90a_fp16_d40_window_alibi_sink__wgmma_m128n48s3w12o5t1c1",
+      "attn_fwd_sm90a_bf16_ofp32_d40x24_g4_softcap_alibi_sink__wgmma_m192n32s2w16o3",
+      "attn_fwd_sm90a_bf16_d72_window_varlen__wgmma_m128n80s2w12q1t1g1",
+      "attn_fwd_sm90a_fp16_ofp32_d16x8_causal_g4_softcap_alibi_sink_varlen__wgmma_m64n64s2w8z1g1"};
   float *data = malloc(FLOATS * sizeof *data);
   ck_assert_ptr_nonnull(data);
   attune__probe_normal(7, ATTUNE_DTYPE_BF16, data, FLOATS);
