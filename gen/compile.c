@@ -20,15 +20,15 @@ void attune__facts_warning(const attune_facts *facts, char out[ATTUNE_WARNING_MA
   else if (facts->stack_bytes)
     snprintf(out, ATTUNE_WARNING_MAX, "keeps %u bytes of a thread's variables in local memory",
              facts->stack_bytes);
+  else if (facts->c75_lines)
+    snprintf(out, ATTUNE_WARNING_MAX, "is not in the order of its text: %u lines C75xx of ptxas",
+             facts->c75_lines);
 }
 
 /* What is wrong with the image, malloc'ed; NULL when nothing is. */
 static attune_status warn(const attune_image *image, char **out) {
   char text[ATTUNE_WARNING_MAX];
   attune__facts_warning(&image->facts, text);
-  if (!text[0] && image->c75_warnings)
-    snprintf(text, sizeof text, "ptxas changed its order of work: %d lines C75xx in the log",
-             image->c75_warnings);
   *out = text[0] ? strdup(text) : NULL;
   if (text[0] && !*out)
     return attune_fail(ATTUNE_NO_MEMORY, "a warning of %zu bytes", strlen(text));

@@ -258,8 +258,7 @@ static attune_status read_facts(attune_image *image, const char *name) {
   attune_status status = attune__cubin_facts(image->cubin, image->cubin_bytes, name, &image->facts);
   if (status) return attune_fail(ATTUNE_COMPILE, "%s", attune_error());
   uint32_t registers = image->facts.registers;
-  if (!attune__log_facts(image->log, name, &image->facts, &image->c75_warnings) ||
-      image->facts.registers != registers)
+  if (!attune__log_facts(image->log, name, &image->facts) || image->facts.registers != registers)
     return attune_fail(ATTUNE_COMPILE, "%s: cannot read spills and registers in the log of %s",
                        name, service.info.version);
   return ATTUNE_OK;

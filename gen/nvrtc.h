@@ -25,8 +25,7 @@ typedef struct attune_image {
   void *cubin;
   size_t cubin_bytes;
   char *log;          /* NUL-terminated, may be "" */
-  attune_facts facts; /* registers and frame from the cubin, spills and static smem from the log */
-  int c75_warnings;   /* ptxas C75xx lines: wgmma serialised, setmaxnreg ignored, ... */
+  attune_facts facts; /* registers and frame from the cubin, the rest from the log */
   double milliseconds;
 } attune_image;
 

@@ -45,9 +45,9 @@ attune_status attune__nvrtc_load(attune__nvrtc_api *out);
 /* 1 when the source includes, imports or embeds a file: such a source could read any file of the
  * machine into the compiler's log, and its meaning would depend on more than its own text. */
 int attune__source_includes(const char *source);
-/* Spills and static shared memory of kernel `name` from the log of -Xptxas=-v, and the C75xx lines.
- * 0 when the log says nothing about the kernel. */
-int attune__log_facts(const char *log, const char *name, attune_facts *facts, int *c75_warnings);
+/* Spills, static shared memory and C75xx lines of kernel `name` from the log of -Xptxas=-v. 0 when
+ * the log says nothing about the kernel. */
+int attune__log_facts(const char *log, const char *name, attune_facts *facts);
 /* The first line that reports an error, else the first line; cut to size. */
 void attune__log_first_error(const char *log, char *out, size_t size);
 /* "13.0.88" from the comment at the head of PTX; 0 when it is not there. */

@@ -91,14 +91,14 @@ static int sum_spills(const char *begin, const char *end, uint32_t *bytes) {
   return lines;
 }
 
-static int count_lines_with(const char *log, const char *words) {
-  int count = 0;
+static uint32_t count_lines_with(const char *log, const char *words) {
+  uint32_t count = 0;
   for (const char *at = log; (at = strstr(at, words)); at++) count++;
   return count;
 }
 
-int attune__log_facts(const char *log, const char *name, attune_facts *facts, int *c75_warnings) {
-  *c75_warnings = count_lines_with(log, "(C75");
+int attune__log_facts(const char *log, const char *name, attune_facts *facts) {
+  facts->c75_lines = count_lines_with(log, "(C75");
   char head[ATTUNE_NAME_MAX + 40];
   snprintf(head, sizeof head, "Compiling entry function '%s'", name);
   const char *begin = strstr(log, head);

@@ -35,7 +35,8 @@ static const struct {
                {"registers", offsetof(attune_entry, facts.registers)},
                {"spills", offsetof(attune_entry, facts.spill_bytes)},
                {"stack", offsetof(attune_entry, facts.stack_bytes)},
-               {"static smem", offsetof(attune_entry, facts.static_smem)}};
+               {"static smem", offsetof(attune_entry, facts.static_smem)},
+               {"C75xx lines", offsetof(attune_entry, facts.c75_lines)}};
 enum { NUMBERS = sizeof numbers / sizeof *numbers };
 _Static_assert(sizeof(attune_recipe) + sizeof(attune_facts) == NUMBERS * sizeof(uint32_t),
                "a field of the recipe or the facts is missing in numbers[]");

@@ -52,8 +52,7 @@ attune_status attune__compile_entry(const attune_kernel *kernel, int keep_source
 /* The same from a text that somebody else wrote for the kernel. */
 attune_status attune__compile_text(const attune_kernel *kernel, const char *text, void **out,
                                    size_t *out_bytes, char **warning);
-/* The part of that warning that an entry's facts tell: spills, else a local frame; "" when clean.
- */
+/* The same from an entry's facts: spills, else a local frame, else C75xx; "" when clean. */
 enum { ATTUNE_WARNING_MAX = 96 };
 void attune__facts_warning(const attune_facts *facts, char out[ATTUNE_WARNING_MAX]);
 

@@ -65,6 +65,7 @@ typedef struct attune_facts {
   uint32_t spill_bytes; /* spill stores + loads */
   uint32_t stack_bytes; /* local frame */
   uint32_t static_smem;
+  uint32_t c75_lines; /* of ptxas's log, C75xx: wgmma serialised, setmaxnreg ignored, ... */
 } attune_facts;
 
 typedef struct attune_entry {

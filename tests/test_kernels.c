@@ -27,9 +27,9 @@ static void judge(const attune_kernel *kernel, const char *source, char *fault) 
   }
   const attune_facts *facts = &image.facts;
   const char *warning = strstr(image.log, "warning");
-  if (facts->spill_bytes || facts->stack_bytes || facts->static_smem || image.c75_warnings)
-    snprintf(fault, FAULT_MAX, "spills %u, stack %u, static shared memory %u, C75xx %d",
-             facts->spill_bytes, facts->stack_bytes, facts->static_smem, image.c75_warnings);
+  if (facts->spill_bytes || facts->stack_bytes || facts->static_smem || facts->c75_lines)
+    snprintf(fault, FAULT_MAX, "spills %u, stack %u, static shared memory %u, C75xx %u",
+             facts->spill_bytes, facts->stack_bytes, facts->static_smem, facts->c75_lines);
   else if (!facts->registers)
     snprintf(fault, FAULT_MAX, "no registers reported");
   else if (warning)

@@ -102,6 +102,7 @@ static void kernel_json(attune__json *json, const attune_kernel *kernel, const o
   show_json_count(json, "registers", o->facts.registers);
   show_json_count(json, "spill_bytes", o->facts.spill_bytes);
   show_json_count(json, "stack_bytes", o->facts.stack_bytes);
+  show_json_count(json, "c75_lines", o->facts.c75_lines);
   show_json_count(json, "smem_bytes", kernel->recipe.smem_bytes);
   show_json_count(json, "compile_ms", (int64_t)o->milliseconds);
   attune__json_end(json, '}');
