@@ -39,13 +39,22 @@ static int q_tiles(const attune_tile *t) {
   return t->second_q + 1;
 }
 
-/* Registers of a thread, by the number of warpgroups that multiply: what setmaxnreg can hand out of
- * an SM's 65536 (hopper's table of roles: 240 + 24, 240 x 2 + 24, 160 x 3 + 32). */
-static int registers_multiply(const attune_tile *t) {
-  return groups(t) == 3 ? 160 : groups(t) == 2 ? 240 : 256;
+static int panels(int head_dim) {
+  return 2 * padded(head_dim) / panel(head_dim);
 }
-static int registers_load(const attune_tile *t) {
-  return groups(t) == 3 ? 32 : groups(t) == 2 ? 24 : 56;
+
+/* Registers of a thread by role and by the number of warpgroups that multiply: what setmaxnreg can
+ * hand out of those that the block starts with, 168 or 128 a thread. Many panels are many boxes
+ * that one thread loads, which takes more than 24. */
+typedef struct roles {
+  int load, multiply;
+} roles;
+
+static roles registers_by_role(const attune_variant *v, const attune_tile *t) {
+  const int many = panels(v->head_dim_qk) > 4 || panels(v->head_dim_v) > 4;
+  if (groups(t) == 1) return (roles){56, 256};
+  if (groups(t) == 2) return many ? (roles){40, 232} : (roles){24, 240};
+  return (roles){32, 160};
 }
 
 /* Scores, O and P of a thread, and what NVRTC 13.0 needs beside them to spill nowhere. */
@@ -90,9 +99,9 @@ static int legal(const attune_variant *v, const attune_tile *t, char *reason, si
                     "persistent 1 with varlen: how long a tile takes is not known before: the "
                     "hardware deals them out"),
            0;
-  if (registers(v, t) <= registers_multiply(t)) return 1;
+  if (registers(v, t) <= registers_by_role(v, t).multiply) return 1;
   snprintf(reason, size, "registers: needs about %d, a thread has %d", registers(v, t),
-           registers_multiply(t));
+           registers_by_role(v, t).multiply);
   return 0;
 }
 
@@ -158,8 +167,9 @@ static void constants(attune_kernel *kernel) {
   attune__add_constant(kernel, "kPanelQK", panel(v->head_dim_qk),
                        "bytes of a panel's row of Q, K, O");
   attune__add_constant(kernel, "kPanelV", panel(v->head_dim_v), "bytes of a panel's row of V");
-  attune__add_constant(kernel, "kRegistersLoad", registers_load(t), "of a thread that loads");
-  attune__add_constant(kernel, "kRegistersMultiply", registers_multiply(t),
+  attune__add_constant(kernel, "kRegistersLoad", registers_by_role(v, t).load,
+                       "of a thread that loads");
+  attune__add_constant(kernel, "kRegistersMultiply", registers_by_role(v, t).multiply,
                        "of a thread that multiplies");
   attune__add_constant(kernel, "kKeysInL2", L2_FOR_KEYS / (2 * (v->head_dim_qk + v->head_dim_v)),
                        "keys of heads that work beside each other");
@@ -278,7 +288,7 @@ static void cost(const attune_variant *v, const attune_tile *t, const attune_boa
                           steps * (instructions_per_score * scores + t->block_m * vv) / 32,
                       .blocks_per_head = (double)sums.blocks,
                       .warps = 4 * groups(t),
-                      .registers = registers_multiply(t),
+                      .registers = registers_by_role(v, t).multiply,
                       .smem_bytes = smem.bytes,
                       .kv_bytes = attune__kv_bytes(v, s),
                       .step_clocks = step_clocks,

@@ -28,7 +28,8 @@ static int times(const char *text, const char *words) {
   return count;
 }
 
-/* A context for sm_80 with a jit, and what it says. */
+/* A context for an arch with a jit, and what it says. */
+static const char *arch = "sm_80";
 static char folder[64];
 static inbox box = {.lock = PTHREAD_MUTEX_INITIALIZER};
 static attune_context *context;
@@ -36,7 +37,7 @@ static attune_jit *jit;
 
 static void open_all(int no_jit) {
   attune_options options = attune_options_init();
-  options.arch = "sm_80";
+  options.arch = arch;
   ck_assert_msg(attune_open(&options, &context) == ATTUNE_OK, "%s", attune_error());
   attune_jit_options jit_options = attune_jit_options_init();
   jit_options.store = folder;
@@ -79,8 +80,21 @@ static void write_spilling_templates(const char *where, const attune_tile *tile)
   ck_assert_int_eq(system(command), 0);
 }
 
+/* Templates in which the warpgroups of that tile touch their sums while products are under way. */
+static void write_serial_templates(const char *where, const attune_tile *tile) {
+  char command[1024];
+  snprintf(command, sizeof command,
+           "cp -r templates %s/templates && "
+           "sed -i '/^__device__ .* void start_output/,/^}/s/products_commit();/&"
+           " if (kBlockM == %u \\&\\& kBlockN == %u \\&\\& kSecondQ == %u) rows.o[0] += 1;/' "
+           "%s/templates/attn_fwd/wgmma.cu && "
+           "grep -q 'rows.o.0. += 1' %s/templates/attn_fwd/wgmma.cu",
+           where, tile->block_m, tile->block_n, tile->second_q, where, where);
+  ck_assert_int_eq(system(command), 0);
+}
+
 /* In a child, since a process reads its templates once: 0 when the next candidate was taken. */
-static int spill_child(const attune_problem *problem, const char *first) {
+static int next_child(const attune_problem *problem, const char *first, const char *why) {
   char templates[96], line[ATTUNE_NAME_MAX + 16];
   snprintf(templates, sizeof templates, "%s/templates", folder);
   setenv("ATTUNE_TEMPLATES", templates, 1);
@@ -88,7 +102,7 @@ static int spill_child(const attune_problem *problem, const char *first) {
   attune_program *program;
   attune_program_info info = attune_program_info_init();
   if (attune_prepare(context, problem, &program) || attune_info(program, &info)) return 1;
-  snprintf(line, sizeof line, "1 %s spills ", first);
+  snprintf(line, sizeof line, "1 %s %s", first, why);
   if (times(box.text, line) != 1 || times(box.text, "the next candidate is tried") != 1) return 2;
   if (times(box.text, "2 compiled ") != 2 || info.kernels[0].spill_bytes) return 3;
   if (strcmp(info.kernels[0].name, first) == 0) return 4;
@@ -96,23 +110,40 @@ static int spill_child(const attune_problem *problem, const char *first) {
   return 0;
 }
 
-START_TEST(a_spill_takes_the_next_candidate) {
+static void expect_next_candidate(const attune_problem *problem,
+                                  void (*write_templates)(const char *, const attune_tile *),
+                                  const char *why) {
   fresh_folder();
-  attune_problem problem = small_problem(ATTUNE_OP_ATTN_FWD);
-  problem.head_dim_qk = 64;
   attune_request request = {0};
   attune_kernel best;
   int count;
-  ck_assert_int_eq(attune__variant_of(&problem, attune__arch(80, 0), &request.variant), ATTUNE_OK);
+  ck_assert_int_eq(attune__variant_of(problem, attune__arch_parse(arch), &request.variant),
+                   ATTUNE_OK);
   ck_assert_int_eq(attune__expand_request(&request, &best, &count), ATTUNE_OK);
-  write_spilling_templates(folder, &best.tile);
+  write_templates(folder, &best.tile);
   pid_t child = fork();
-  if (child == 0) _exit(spill_child(&problem, best.name));
+  if (child == 0) _exit(next_child(problem, best.name, why));
   int status = -1;
   waitpid(child, &status, 0);
   ck_assert_int_eq(WEXITSTATUS(status), 0);
   ck_assert(WIFEXITED(status));
   scratch_remove(folder);
+}
+
+START_TEST(a_spill_takes_the_next_candidate) {
+  attune_problem problem = small_problem(ATTUNE_OP_ATTN_FWD);
+  problem.head_dim_qk = 64;
+  expect_next_candidate(&problem, write_spilling_templates, "spills ");
+}
+END_TEST
+
+/* ptxas waits for each product of a warpgroup where it finds one that it can't leave under way. */
+START_TEST(serial_products_take_the_next_candidate) {
+  attune_problem problem = small_problem(ATTUNE_OP_ATTN_FWD);
+  problem.dtype_q = ATTUNE_DTYPE_BF16, problem.head_dim_qk = 64;
+  arch = "sm_90a";
+  expect_next_candidate(&problem, write_serial_templates, "is not in the order of its text: ");
+  arch = "sm_80";
 }
 END_TEST
 
@@ -329,8 +360,9 @@ START_TEST(bad_arguments_are_refused) {
 }
 END_TEST
 
-TEST_MAIN("jit", a_spill_takes_the_next_candidate, prepare_compiles_once_and_the_next_context_hits,
-          a_program_of_three_kernels, what_is_not_generated_is_refused_with_its_reason,
+TEST_MAIN("jit", a_spill_takes_the_next_candidate, serial_products_take_the_next_candidate,
+          prepare_compiles_once_and_the_next_context_hits, a_program_of_three_kernels,
+          what_is_not_generated_is_refused_with_its_reason,
           without_compiling_a_miss_says_what_to_add, a_pinned_problem_compiles_its_value_in,
           a_fallback_is_said_once, threads_at_one_problem_compile_once,
           an_unusable_store_is_said_once, bad_arguments_are_refused)
