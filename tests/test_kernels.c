@@ -285,5 +285,27 @@ START_TEST(tensor_cores) {
 }
 END_TEST
 
-TEST_MAIN("kernels", ci_matrix, ci_features, models_sample, masks_types_alignments, edges_of_tiles,
-          features_of_family_fma, head_dims_of_family_fma, tensor_cores, tensor_cores_with_features)
+/* Hopper's warpgroups at what is legal: one to three that multiply, the smallest and the largest
+ * tiles and head dims, panels of each width, unequal dims, each type of O, every order, and each
+ * feature where registers are scarce. */
+START_TEST(edges_of_family_wgmma) {
+  static const char *const names[] = {
+      "attn_fwd_sm90a_bf16_d8__wgmma_m64n32s2w8",
+      "attn_fwd_sm90a_fp16_d32__wgmma_m128n256s2w12o2",
+      "attn_fwd_sm90a_fp16_d104_causal__wgmma_m128n128s2w12q1o3c1g1",
+      "attn_fwd_sm90a_fp16_ofp32_d256_causal__wgmma_m128n80s2w12o2t1z1c1",
+      "attn_fwd_sm90a_bf16_d256x8__wgmma_m64n64s2w8o10",
+      "attn_fwd_sm90a_fp16_d128_window__wgmma_m192n80s2w16o5t1",
+      "attn_fwd_sm90a_fp16_d64_causal_sink__wgmma_m192n128s2w16q1o2t1c1g1",
+      "attn_fwd_sm90a_bf16_d128_g64__wgmma_m128n128s2w12q1o6c2g1",
+      "attn_fwd_sm90a_fp16_ofp32_d192x128_window_g4_softcap_alibi_sink_varlen__wgmma_"
+      "m128n80s2w12o2c1"};
+  count = 0;
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) add_named(names[i]);
+  compile_all();
+}
+END_TEST
+
+TEST_MAIN("kernels", edges_of_family_wgmma, ci_matrix, ci_features, models_sample,
+          masks_types_alignments, edges_of_tiles, features_of_family_fma, head_dims_of_family_fma,
+          tensor_cores, tensor_cores_with_features)
