@@ -6,6 +6,9 @@
  * sequence. With varlen there is one sequence, all of them packed. */
 #include "launch.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+
 /* A dtype's number in tensor maps. */
 static attune__map_type type_of(int dtype) {
   if (dtype == ATTUNE_DTYPE_FP16) return ATTUNE__MAP_F16;
@@ -19,22 +22,57 @@ static attune__map_swizzle swizzle_of(uint32_t row_bytes) {
   return row_bytes == 32 ? ATTUNE__SWIZZLE_32 : ATTUNE__SWIZZLE_NONE;
 }
 
+enum { STRIDE_UNIT = 16, STRIDE_BITS = 40 }; /* strides in bytes */
+
 typedef struct axis {
+  const char *stride_name;
   int64_t extent, stride; /* elements */
   uint32_t box;
 } axis;
 
-static attune_status encode(attune__device *device, int dtype, const void *base, const axis *axes,
-                            uint32_t rank, void *out) {
-  uint64_t bytes = (uint64_t)attune__dtype_bytes(dtype);
-  attune__tensormap map = {.type = type_of(dtype), .rank = rank, .base = (uint64_t)(uintptr_t)base};
-  map.swizzle = swizzle_of(axes[0].box * (uint32_t)bytes);
-  for (uint32_t k = 0; k < rank; k++) {
-    map.extent[k] = axes[k].extent > 0 ? (uint64_t)axes[k].extent : 1;
-    map.stride[k] = axes[k].extent > 1 ? (uint64_t)axes[k].stride * bytes : 16;
-    map.box[k] = axes[k].box;
+/* A tensor, as its map sees it. */
+typedef struct operand {
+  const char *name;
+  const void *data;
+  int dtype;
+  uint32_t rank;
+  axis axis[ATTUNE__TENSORMAP_RANK];
+} operand;
+
+static attune_status check_stride(const operand *t, const axis *a) {
+  const int64_t bytes = attune__dtype_bytes(t->dtype), most = INT64_C(1) << STRIDE_BITS;
+  if (a->stride >= 0 && a->stride < most / bytes && a->stride * bytes % STRIDE_UNIT == 0)
+    return ATTUNE_OK;
+  return attune_fail(
+      ATTUNE_INVALID,
+      "%s.%s is %" PRId64 " elements of %d bytes; TMA, which family wgmma loads by, "
+      "has multiples of %d bytes from 0 to below 2^%d: a kernel of family mma has others",
+      t->name, a->stride_name, a->stride, (int)bytes, STRIDE_UNIT, STRIDE_BITS);
+}
+
+/* The device's reason, and whose map it is. */
+static attune_status say_tensor(const char *name, attune_status status) {
+  char reason[256];
+  snprintf(reason, sizeof reason, "%s", attune_error());
+  return attune_fail(status, "tensor %s: %s", name, reason);
+}
+
+/* A stride counts only where its extent is over 1. */
+static attune_status encode(attune__device *device, const operand *t, void *out) {
+  const uint64_t bytes = (uint64_t)attune__dtype_bytes(t->dtype);
+  attune__tensormap map = {
+      .type = type_of(t->dtype), .rank = t->rank, .base = (uint64_t)(uintptr_t)t->data};
+  map.swizzle = swizzle_of(t->axis[0].box * (uint32_t)bytes);
+  for (uint32_t k = 0; k < t->rank; k++) {
+    const axis *a = &t->axis[k];
+    attune_status status = k && a->extent > 1 ? check_stride(t, a) : ATTUNE_OK;
+    if (status) return status;
+    map.extent[k] = a->extent > 0 ? (uint64_t)a->extent : 1;
+    map.stride[k] = a->extent > 1 ? (uint64_t)a->stride * bytes : STRIDE_UNIT;
+    map.box[k] = a->box;
   }
-  return device->ops->encode_map(device, &map, out);
+  attune_status status = device->ops->encode_map(device, &map, out);
+  return status ? say_tensor(t->name, status) : ATTUNE_OK;
 }
 
 /* Keys that some row of the sequences sees end here: behind them the map gives zeros, since V may
@@ -46,36 +84,62 @@ static int64_t keys_seen(const attune_params_attn_standard *p) {
   return end < 1 ? 1 : end < p->len_k ? end : p->len_k;
 }
 
-#define ROWS(t)                                                                                    \
-  const axis t##_axes[] = {                                                                        \
-      {t##_dim, 1, recipe->box[t##_map].columns},                                                  \
-      {group, p->t##_stride_head, group},                                                          \
-      {varlen ? p->total_q : p->len_q, p->t##_stride_seq, recipe->box[t##_map].rows / group},      \
-      {p->heads_q / (int32_t)group, p->t##_stride_head * group, 1},                                \
-      {varlen ? 1 : p->batch, p->t##_stride_batch, 1}}
-#define KEYS(t)                                                                                    \
-  const axis t##_axes[] = {                                                                        \
-      {t##_dim, 1, recipe->box[t##_map].columns},                                                  \
-      {varlen ? p->total_k : keys_seen(p), p->t##_stride_seq, recipe->box[t##_map].rows},          \
-      {p->heads_kv, p->t##_stride_head, 1},                                                        \
-      {varlen ? 1 : p->batch, p->t##_stride_batch, 1}}
+/* What a launch is about. */
+typedef struct call {
+  const attune_variant *v;
+  const attune_recipe *recipe;
+  const attune_params_attn_standard *p;
+  int packed; /* all sequences are one */
+} call;
+
+typedef struct strides {
+  int64_t batch, seq, head; /* elements */
+} strides;
+
+/* Q or O. */
+static operand rows_of(const call *c, int map, const char *name, const void *data, strides s) {
+  const int is_q = map == ATTUNE_MAP_Q, group = c->v->group;
+  const uint32_t heads = c->v->group, rows = c->recipe->box[map].rows;
+  return (operand){
+      .name = name,
+      .data = data,
+      .dtype = is_q ? c->v->dtype_q : c->v->dtype_out,
+      .rank = 5,
+      .axis = {{"", is_q ? c->v->head_dim_qk : c->v->head_dim_v, 1, c->recipe->box[map].columns},
+               {"stride_head", group, s.head, heads},
+               {"stride_seq", c->packed ? c->p->total_q : c->p->len_q, s.seq, rows / heads},
+               {"stride_head", c->p->heads_q / group, s.head * group, 1},
+               {"stride_batch", c->packed ? 1 : c->p->batch, s.batch, 1}}};
+}
+
+/* K or V. Without keys there may be no tensors of them, and nothing is loaded: one row at any
+ * address does. */
+static operand keys_of(const call *c, int map, const char *name, const void *data, strides s) {
+  const int64_t keys = c->packed ? c->p->total_k : keys_seen(c->p);
+  const int none = (c->packed ? c->p->total_k : c->p->len_k) == 0;
+  return (operand){.name = name,
+                   .data = none ? c->p->q : data,
+                   .dtype = c->v->dtype_kv,
+                   .rank = 4,
+                   .axis = {{"", map == ATTUNE_MAP_K ? c->v->head_dim_qk : c->v->head_dim_v, 1,
+                             c->recipe->box[map].columns},
+                            {"stride_seq", none ? 1 : keys, s.seq, c->recipe->box[map].rows},
+                            {"stride_head", none ? 1 : c->p->heads_kv, s.head, 1},
+                            {"stride_batch", none || c->packed ? 1 : c->p->batch, s.batch, 1}}};
+}
 
 attune_status attune__maps_fill(attune__device *device, const attune_variant *v,
                                 const attune_recipe *recipe, const attune_params_attn_standard *p,
                                 unsigned char map[ATTUNE_MAPS][ATTUNE__TENSORMAP_BYTES]) {
-  enum { q_map = ATTUNE_MAP_Q, k_map, v_map, o_map };
-  const int varlen = (v->features & ATTUNE_FEATURE_VARLEN) != 0;
-  const uint32_t group = v->group;
-  const int q_dim = v->head_dim_qk, k_dim = q_dim, v_dim = v->head_dim_v, o_dim = v_dim;
-  ROWS(q);
-  KEYS(k);
-  KEYS(v);
-  ROWS(o);
-  /* Without keys there may be no tensors of them, and nothing is loaded: any address does. */
-  const void *keys = p->k && p->len_k ? p->k : p->q, *values = p->v && p->len_k ? p->v : p->q;
-  attune_status status = encode(device, v->dtype_q, p->q, q_axes, 5, map[q_map]);
-  if (!status) status = encode(device, v->dtype_kv, keys, k_axes, 4, map[k_map]);
-  if (!status) status = encode(device, v->dtype_kv, values, v_axes, 4, map[v_map]);
-  if (!status) status = encode(device, v->dtype_out, p->o, o_axes, 5, map[o_map]);
+  const call c = {v, recipe, p, (v->features & ATTUNE_FEATURE_VARLEN) != 0};
+#define STRIDES(t) ((strides){p->t##_stride_batch, p->t##_stride_seq, p->t##_stride_head})
+  const operand operands[ATTUNE_MAPS] = {
+      [ATTUNE_MAP_Q] = rows_of(&c, ATTUNE_MAP_Q, "q", p->q, STRIDES(q)),
+      [ATTUNE_MAP_K] = keys_of(&c, ATTUNE_MAP_K, "k", p->k, STRIDES(k)),
+      [ATTUNE_MAP_V] = keys_of(&c, ATTUNE_MAP_V, "v", p->v, STRIDES(v)),
+      [ATTUNE_MAP_O] = rows_of(&c, ATTUNE_MAP_O, "o", p->o, STRIDES(o))};
+#undef STRIDES
+  attune_status status = ATTUNE_OK;
+  for (int i = 0; i < ATTUNE_MAPS && !status; i++) status = encode(device, &operands[i], map[i]);
   return status;
 }
