@@ -81,12 +81,14 @@ static int each_kernel(void (*visit)(const attune_kernel *)) {
           v.mask = (uint8_t)mask, v.align = (uint8_t)align;
           count += first_kernel(&v, ATTUNE_FAMILY_FMA, visit);
           count += first_kernel(&v, ATTUNE_FAMILY_MMA, visit);
+          count += first_kernel(&v, ATTUNE_FAMILY_WGMMA, visit);
         }
   return count;
 }
 
-/* 72 of family fma; of mma a mask each of fp16 on both archs and of bf16 on the later one. */
-enum { KERNELS = 72 + 3 * (2 + 1) };
+/* 72 of family fma; of mma a mask each of fp16 on both archs and of bf16 on the later one; of wgmma
+ * of both on the later one. */
+enum { KERNELS = 72 + 3 * (2 + 1) + 3 * 2 };
 
 /* ---- the text ------------------------------------------------------------------------ */
 
@@ -307,7 +309,7 @@ START_TEST(golden_files) {
     count++;
   }
   closedir(folder);
-  ck_assert_int_eq(count, 8);
+  ck_assert_int_eq(count, 9);
 }
 END_TEST
 

@@ -156,8 +156,9 @@ static void check_spec(const char *path, const float *data) {
       attune__spec_read(path, NULL, 0, &(attune_spec_options){.arch = NULL}, &spec, &errors),
       ATTUNE_OK);
   ck_assert_int_eq(attune__expand(&spec, &job, &errors), ATTUNE_OK);
-  queue q = {
-      .item = calloc((size_t)job.row_count, sizeof *q.item), .count = job.row_count, .data = data};
+  queue q = {.item = calloc((size_t)(job.row_count + job.kernel_count), sizeof *q.item),
+             .count = job.row_count,
+             .data = data};
   unsigned char *covered = calloc((size_t)job.kernel_count, 1);
   ck_assert(q.item && covered);
   for (int row = 0; row < job.row_count; row++) {
@@ -167,9 +168,14 @@ static void check_spec(const char *path, const float *data) {
       covered[job.rows[row].kernel[i]] = 1;
     }
   }
+  /* the kernels of a variant's other families, which no row names */
+  for (int i = 0; i < job.kernel_count; i++) {
+    if (covered[i]) continue;
+    ck_assert_int_eq(attune__op_parts(job.kernels[i].variant.op), 1);
+    q.item[q.count++] = (work){.kernel = {&job.kernels[i]}, .kernels = 1};
+  }
   run_queue(&q);
   for (int row = 0; row < q.count; row++) ck_assert_str_eq(q.item[row].fault, "");
-  for (int i = 0; i < job.kernel_count; i++) ck_assert_int_eq(covered[i], 1);
   free(covered), free(q.item);
   attune__job_free(&job);
   attune__spec_free(&spec);
