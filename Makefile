@@ -63,7 +63,7 @@ PLACE      = VERSION=$(VERSION) PREFIX="$(PREFIX)" DESTDIR="$(DESTDIR)" BINDIR="
 # On a machine that got a copy of build/ but has no packages, what is there is used as it is.
 USABLE := $(shell [ -x $(B)/attune ] && ! .ci/deps.sh --check && echo yes)
 
-.PHONY: all run check check-spills check-gpu bench bench-check install uninstall abi format format-check lint layers san \
+.PHONY: all run check check-spills check-sass check-gpu bench bench-check install uninstall abi format format-check lint layers san \
         golden deps clean help
 
 all: $(INSTALLED) $(PROGRAMS) ## build build/attune, the libraries, tests and examples
@@ -76,6 +76,10 @@ check: $(TEST_PROGRAMS) $(B)/attune $(B)/install-test/.done ## run the tests; ne
 
 check-spills: $(B)/attune ## compile every spec for every arch and list what spills; minutes; needs no GPU
 	@tests/spills.sh $(B)
+
+check-sass: $(B)/attune ## say where wgmma kernels' softmax stands in the machine code; fail when that changed
+	@.ci/deps.sh --nvdisasm
+	@tests/sass.sh $(B)
 
 check-gpu: $(if $(USABLE),,all) ## run what needs an NVIDIA GPU: every default kernel, capture, example
 	@tests/gpu.sh $(B)
@@ -98,6 +102,7 @@ abi: ## write runtime/abi.txt and the raw layer of the bindings again, for revie
 
 golden: $(B)/attune ## write tests/golden/ again, for review by git diff
 	@tests/golden.sh $(B)/attune
+	@.ci/deps.sh --nvdisasm && tests/sass.sh $(B) tests/golden/sass.txt
 
 format: ## rewrite the C files as .clang-format says
 	@clang-format -i $(SOURCES) $(HEADERS)

@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # deps.sh [--check] - what building and testing attune needs on Debian: says what is missing, installs
 # it with apt-get (sudo when not root), fetches NVRTC with pip when no CUDA toolkit has it.
-# --check only answers: exit 0 when everything is there.
+# --check only answers: exit 0 when everything is there. --nvdisasm fetches the disassembler that
+# tests/sass.sh reads machine code with, when there is none.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
 NVRTC_WHEEL=nvidia-cuda-nvrtc==13.0.88 # the version the README's figures were made with
+NVDISASM_WHEEL=nvidia-cuda-nvdisasm==13.2.51
 
 missing_packages() {
   command -v cc >/dev/null || echo gcc
@@ -53,17 +55,33 @@ install_packages() { # names...
   fi
 }
 
-fetch_nvrtc() {
-  echo "deps: no NVRTC found; fetching NVIDIA's wheel $NVRTC_WHEEL into build/nvrtc"
+fetch_wheel() { # wheel folder
   python3 -m pip --version >/dev/null 2>&1 || install_packages python3-pip || return 1
   python3 -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --no-deps \
-    --only-binary=:all: --target build/nvrtc "$NVRTC_WHEEL" && return 0
+    --only-binary=:all: --target "$2" "$1"
+}
+
+have_nvdisasm() {
+  local f
+  for f in "${ATTUNE_NVDISASM:-}" "$(command -v nvdisasm)" /usr/local/cuda/bin/nvdisasm build/nvdisasm/nvidia/*/bin/nvdisasm; do
+    [ -n "$f" ] && [ -f "$f" ] && return 0
+  done
+  return 1
+}
+
+fetch_nvrtc() {
+  echo "deps: no NVRTC found; fetching NVIDIA's wheel $NVRTC_WHEEL into build/nvrtc"
+  fetch_wheel "$NVRTC_WHEEL" build/nvrtc && return 0
   echo "deps: NVRTC could not be fetched. Install a CUDA toolkit (12 or 13), or on a machine with a network:" >&2
   echo "  python3 -m pip download --no-deps $NVRTC_WHEEL" >&2
   echo "and unpack the wheel into build/nvrtc, or set ATTUNE_NVRTC to a libnvrtc.so.13." >&2
   return 1
 }
 
+if [ "${1:-}" = --nvdisasm ]; then
+  have_nvdisasm || fetch_wheel "$NVDISASM_WHEEL" build/nvdisasm
+  exit
+fi
 packages=$(missing_packages)
 if [ "${1:-}" = --check ]; then
   [ -z "$packages" ] && have_nvrtc

@@ -238,8 +238,8 @@ START_TEST(features_have_their_formulas) {
       "attn_fwd_sm90a_bf16_d24_causal_alibi__wgmma_m64n32s2w8q1o1g1",
       "attn_fwd_sm90a_fp16_d40_window_alibi_sink__wgmma_m128n48s3w12o5t1c1",
       "attn_fwd_sm90a_bf16_ofp32_d40x24_g4_softcap_alibi_sink__wgmma_m192n32s2w16o3",
-      "attn_fwd_sm90a_bf16_d72_window_varlen__wgmma_m128n80s2w12q1t1g1",
-      "attn_fwd_sm90a_fp16_ofp32_d16x8_causal_g4_softcap_alibi_sink_varlen__wgmma_m64n64s2w8z1g1"};
+      "attn_fwd_sm90a_bf16_d72_window_varlen__wgmma_m128n80s2w12t1",
+      "attn_fwd_sm90a_fp16_ofp32_d16x8_causal_g4_softcap_alibi_sink_varlen__wgmma_m64n64s2w8z1"};
   float *data = malloc(FLOATS * sizeof *data);
   ck_assert_ptr_nonnull(data);
   attune__probe_normal(7, ATTUNE_DTYPE_BF16, data, FLOATS);

@@ -870,26 +870,27 @@ __device__ __forceinline__ void clean_values(u32 tile_v, const Params &params, c
 }
 
 // Scores by the problem's features, and -inf where a pair is not seen: before any arithmetic, since
-// K may hold NaN there.
+// K may hold NaN there. A warp has 16 rows: of a masked tile most cut off one side alone, or none.
 template <bool kMasked>
 __device__ __forceinline__ void adjust_scores(float (&s)[kBlockN / 2], const Params &params,
                                               const Place &place, MaskBounds bounds, int row, int j0,
                                               int j_end, float scale, float softcap,
                                               int bottom_right) {
-  if constexpr (kMasked || kScored) {
 #pragma unroll
   for (int h = 0; h < 2; h++) {
-    const RowScore of = row_score(params, place, row + 8 * h, bottom_right);
     const int first = j0 + lane() % 4 * 2, i = (row + 8 * h) / kGroup;
+    if (!kMasked) continue;
     const int low = i + bounds.lower - first, high = min(i + bounds.upper, j_end - 1) - first;
+    if (__any_sync(0xffffffff, high < kBlockN - 1)) {
 #pragma unroll
-    for (int c = 0; c < kBlockN / 4; c++) {
-      float &x = s[c / 2 * 4 + 2 * h + c % 2];
-      const int at = c / 2 * 8 + c % 2;
-      x = score(of, x, first + at, scale, softcap, params.bias_stride_k);
-      if (kMasked && (at < low || at > high)) x = negative_infinity();
+      for (int c = 0; c < kBlockN / 4; c++)
+        if (c / 2 * 8 + c % 2 > high) s[c / 2 * 4 + 2 * h + c % 2] = negative_infinity();
     }
-  }
+    if (kMaskHasLower && __any_sync(0xffffffff, low > 0)) {
+#pragma unroll
+      for (int c = 0; c < kBlockN / 4; c++)
+        if (c / 2 * 8 + c % 2 < low) s[c / 2 * 4 + 2 * h + c % 2] = negative_infinity();
+    }
   }
 }
 
