@@ -102,6 +102,44 @@ START_TEST(lanes_exchange) {
 }
 END_TEST
 
+/* ---- lanes that meet ---------------------------------------------------------------------------
+ */
+
+static void check_gathered(void) {
+  for (uint32_t l = 0; l < LANES; l++) {
+    ck_assert_uint_eq(got(0, l), UINT32_MAX);
+    ck_assert_uint_eq(got(1, l), 77);
+  }
+}
+
+/* Lanes at bar.warp.sync let the others run until these are there, wherever they come from. */
+START_TEST(lanes_wait_for_those_they_name) {
+  fill();
+  cpu_kernel k = cpu_kernel_make("warp.cu", "gather", "sm_90a", 0);
+  cpu_kernel_clean(&k, warp_launch, check_gathered);
+  cpu_kernel_free(&k);
+  k = cpu_kernel_make("warp.cu", "gather", "sm_90a", 1);
+  cpu_kernel_faulty(&k, warp_launch, 1, "which nothing has written");
+  cpu_kernel_free(&k);
+}
+END_TEST
+
+static void check_widths(void) {
+  for (uint32_t l = 0; l < LANES; l++) {
+    ck_assert_uint_eq(out[2 * l], l | (200 + l) << 8 | 255u << 16 | 128u << 24);
+    ck_assert_uint_eq(out[2 * l + 1], UINT32_MAX); /* the sign of 128 << 24 */
+    ck_assert_uint_eq(got(2, l), 255 | l << 8 | (200 + l) << 16 | 128u << 24);
+  }
+}
+
+START_TEST(bytes_and_signs_of_shared_words) {
+  fill();
+  cpu_kernel k = cpu_kernel_make("warp.cu", "widths", "sm_90a", 0);
+  cpu_kernel_clean(&k, warp_launch, check_widths);
+  cpu_kernel_free(&k);
+}
+END_TEST
+
 /* ---- atomics -----------------------------------------------------------------------------------
  */
 
@@ -160,4 +198,5 @@ START_TEST(wrong_lanes_are_found) {
 }
 END_TEST
 
-TEST_MAIN("cpu_warp", lanes_exchange, atomics_add_up, wrong_lanes_are_found)
+TEST_MAIN("cpu_warp", lanes_exchange, lanes_wait_for_those_they_name,
+          bytes_and_signs_of_shared_words, atomics_add_up, wrong_lanes_are_found)

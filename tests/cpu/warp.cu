@@ -74,3 +74,39 @@ extern "C" __global__ void __launch_bounds__(32) wrong_lanes(const __grid_consta
 #endif
   p.out[t] = r;
 }
+
+// Lane 0 comes to the barrier from behind it: the others wait for what it writes.
+extern "C" __global__ void __launch_bounds__(32) gather(const __grid_constant__ P p) {
+  __shared__ __align__(16) u32 s[4];
+  u32 t = threadIdx.x, at = (u32)__cvta_generic_to_shared(s), here, got;
+  asm volatile(
+      "{ .reg .pred first; setp.eq.u32 first, %2, 0;\n"
+      "@first bra BEHIND;\n"
+#if FAULT != 1
+      "MEET: bar.warp.sync 0xffffffff;\n"
+#else
+      "MEET:\n"
+#endif
+      "activemask.b32 %0;\n"
+      "ld.shared.u32 %1, [%3];\n"
+      "bra DONE;\n"
+      "BEHIND: st.shared.u32 [%3], 77;\n"
+      "bra MEET;\n"
+      "DONE: }"
+      : "=r"(here), "=r"(got) : "r"(t), "r"(at) : "memory"); /*@1*/
+  p.out[t] = here; p.out[32 + t] = got;
+}
+
+// Bytes of a vector, and a word that becomes 64 bits with its sign.
+extern "C" __global__ void __launch_bounds__(32) widths(const __grid_constant__ P p) {
+  __shared__ __align__(16) u32 s[64];
+  u32 t = threadIdx.x, at = (u32)__cvta_generic_to_shared(s + 2 * t);
+  unsigned short a = t, b = 200 + t, c = 255, d = 128;
+  long long wide; u32 pair;
+  asm volatile("st.shared.v4.u8 [%0], {%1, %2, %3, %4};" ::"r"(at), "h"(a), "h"(b), "h"(c), "h"(d) : "memory");
+  asm volatile("st.shared.v2.u8 [%0], {%1, %2};" ::"r"(at + 4), "h"(c), "h"(a) : "memory");
+  asm volatile("st.shared.v2.u8 [%0], {%1, %2};" ::"r"(at + 6), "h"(b), "h"(d) : "memory");
+  asm volatile("ld.shared.s32 %0, [%1];" : "=l"(wide) : "r"(at) : "memory");
+  asm volatile("ld.shared.u32 %0, [%1];" : "=r"(pair) : "r"(at + 4) : "memory");
+  ((long long *)p.out)[t] = wide; p.out[64 + t] = pair;
+}
