@@ -18,11 +18,11 @@ enum { SHAPES = sizeof shapes / sizeof *shapes };
 /* ---- judgement --------------------------------------------------------------------------------
  */
 
-/* What family mma adds to an element of O: each p of at most 1 is off by the dtype's unit roundoff
+/* What tensor cores add to an element of O: each p of at most 1 is off by the dtype's unit roundoff
  * of itself, and in fp16 by half of 2^-24 at least; they add up to 1 after the division. */
 static double rounding_of_p(const trial *t, int family) {
   double largest = 0;
-  if (family != ATTUNE_FAMILY_MMA) return 0;
+  if (family == ATTUNE_FAMILY_FMA) return 0;
   for (size_t k = 0; k < trial_elements(&t->v); k++)
     largest = fmax(largest, fabs((double)t->v.values[k]));
   return largest * (attune__ulp(t->variant.dtype_q, 1) / 2 + (double)t->shape->len_k * 0x1p-25);
@@ -191,6 +191,20 @@ START_TEST(tensor_core_kernels) {
 }
 END_TEST
 
+/* Warpgroups: one to three that multiply, panels of each width, each type and mask, one buffer of Q
+ * and two, orders on both sides of the wait for P V, in turns and not, a maximum that stays behind.
+ */
+START_TEST(warpgroup_kernels) {
+  static const char *const list[] = {
+      "attn_fwd_sm90a_bf16_d40_causal__wgmma_m64n32s2w8q1o3g1",
+      "attn_fwd_sm90a_fp16_d96x72_window__wgmma_m128n48s3w12o5t1c1",
+      "attn_fwd_sm90a_bf16_d64__wgmma_m192n64s2w16q1o1z1g1",
+      "attn_fwd_sm90a_fp16_d192x128_causal__wgmma_m128n32s2w12t1",
+  };
+  for (size_t k = 0; k < sizeof list / sizeof *list; k++) run_program("sm_90a", &list[k], 1);
+}
+END_TEST
+
 START_TEST(standard_attention) {
   static const char *const causal[] = {"attn_standard_qk_sm80_fp32_d64_causal__fma_m32n64",
                                        "attn_standard_softmax_sm80_fp32_d64_causal__fma_m2w2",
@@ -260,5 +274,5 @@ START_TEST(a_hundred_schedules) {
 }
 END_TEST
 
-TEST_MAIN("cpu_kernels", one_pass_kernels, tensor_core_kernels, standard_attention,
-          threads_count_alike, a_hundred_schedules)
+TEST_MAIN("cpu_kernels", one_pass_kernels, tensor_core_kernels, warpgroup_kernels,
+          standard_attention, threads_count_alike, a_hundred_schedules)
