@@ -75,6 +75,18 @@ static void ledger_lines(const attune_plan *plan, const attune_candidate *c, att
   }
 }
 
+/* How the steps of the algorithm are put in line, where a family has a choice. */
+static void knob_lines(const attune_plan *plan, const attune_candidate *c, attune__text *out) {
+  const attune_variant *v = &plan->request.variant;
+  const uint32_t knobs = attune__model(v->op, v->part, c->tile.family)->knobs;
+  if (!knobs) return;
+  attune__text_puts(out, "\norder knobs, which the tuner tries\n");
+#define X(type, field, letters, def, constant, text)                                               \
+  if (knobs >> ATTUNE__TILE_##field & 1)                                                           \
+    attune__text_printf(out, "  %-10s %2s%u  %s\n", #field, letters, (unsigned)c->tile.field, text);
+  ATTUNE_TILE_FIELDS(X)
+#undef X
+}
 static void traffic_lines(const attune_plan *plan, const attune_candidate *c, attune__text *out) {
   const attune_variant *v = &plan->request.variant;
   attune_traffic traffic;
@@ -133,6 +145,7 @@ static void explain_text(const attune_plan *plan, const attune_candidate *chosen
   attune__text_printf(out, "%s\n", name);
   show_model_note(out, plan->request.board);
   ledger_lines(plan, chosen, out);
+  knob_lines(plan, chosen, out);
   traffic_lines(plan, chosen, out);
   if (chosen->legal) ceiling_lines(plan, chosen, out);
   candidate_lines(plan, chosen, out);

@@ -347,15 +347,18 @@ __device__ __forceinline__ void adjust_scores(float (&s)[kBlockN / 2], const Par
                                               const Place &place, MaskBounds bounds, int row, int j0,
                                               int j_end, float scale, float softcap,
                                               int bottom_right) {
+//@ if features.softcap or features.alibi then
+  const RowScore of[2] = {row_score(params, place, row, bottom_right),
+                          row_score(params, place, row + 8, bottom_right)};
+//@ end
 #pragma unroll
   for (int h = 0; h < 2; h++) {
     const int first = j0 + lane() % 4 * 2, i = (row + 8 * h) / kGroup;
 //@ if features.softcap or features.alibi then
-    const RowScore of = row_score(params, place, row + 8 * h, bottom_right);
 #pragma unroll
     for (int c = 0; c < kBlockN / 4; c++) {
       float &x = s[c / 2 * 4 + 2 * h + c % 2];
-      x = score(of, x, first + c / 2 * 8 + c % 2, scale, softcap, params.bias_stride_k);
+      x = score(of[h], x, first + c / 2 * 8 + c % 2, scale, softcap, params.bias_stride_k);
     }
 //@ end
     if (!kMasked) continue;
