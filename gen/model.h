@@ -49,7 +49,8 @@ enum {
 enum { ATTUNE_MAX_CANDIDATES = 256 };
 
 /* Order knobs: how the steps of an algorithm are put in line. Only some families have them: a model
- * lists its sizes with the knobs that it thinks best, a spec may pin others, the tuner tries them. */
+ * lists its sizes with the knobs that it thinks best, a spec may pin others, the tuner tries them.
+ */
 enum {
   ATTUNE_TILE_KNOBS = 1u << ATTUNE__TILE_second_q | 1u << ATTUNE__TILE_order |
                       1u << ATTUNE__TILE_turns | 1u << ATTUNE__TILE_lazy |
