@@ -298,8 +298,8 @@ START_TEST(edges_of_family_wgmma) {
       "attn_fwd_sm90a_fp16_d128_window__wgmma_m192n80s2w16o5t1",
       "attn_fwd_sm90a_fp16_d64_causal_sink__wgmma_m192n128s2w16q1o2t1c1g1",
       "attn_fwd_sm90a_bf16_d128_g64__wgmma_m128n128s2w12q1o6c2g1",
-      "attn_fwd_sm90a_fp16_ofp32_d192x128_window_g4_softcap_alibi_sink_varlen__wgmma_"
-      "m128n80s2w12o2c1"};
+      ("attn_fwd_sm90a_fp16_ofp32_d192x128_window_g4_softcap_alibi_sink_varlen__wgmma_"
+       "m128n80s2w12o2c1")};
   count = 0;
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) add_named(names[i]);
   compile_all();
