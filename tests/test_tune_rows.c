@@ -49,7 +49,7 @@ static attune__tuned_row row_of(const char *variant, attune_class cls, const cha
   return row;
 }
 
-static const char *const d128 = "attn_fwd_sm90a_bf16_d128_causal";
+static const char *const d128 = "attn_fwd_sm90a_fp16_d128_causal";
 static const char *const tile_a = "wgmma_m128n128s2w12o5", *const tile_b =
                                                                "wgmma_m128n96s2w12q1o4z1g1";
 static const char *const early = "2026-11-30T03:00:00Z", *const late = "2026-12-01T00:00:00Z";
@@ -86,7 +86,7 @@ START_TEST(a_file_reads_back_to_the_same) {
   row.key.sms = 16; /* a slice is another model */
   ck_assert_int_eq(attune__tuned_put(&all, &row), 0);
   attune__tuned_mark mark =
-      mark_of("attn_fwd_sm90a_bf16_d128_causal__wgmma_m128n128s2w12o5", ATTUNE__MARK_HANG);
+      mark_of("attn_fwd_sm90a_fp16_d128_causal__wgmma_m128n128s2w12o5", ATTUNE__MARK_HANG);
   ck_assert_int_eq(attune__tuned_put_mark(&all, &mark), 0);
   char *text = text_of(&all);
   ck_assert_msg(!attune__tuned_parse("x.yaml", text, strlen(text), &back, &errors), "%s\n%s",
@@ -96,7 +96,7 @@ START_TEST(a_file_reads_back_to_the_same) {
   ck_assert_int_eq(back.count, 3);
   ck_assert_int_eq(back.mark_count, 1);
   ck_assert_double_eq(back.row[2].time.low, 0.12345678901234567);
-  ck_assert_ptr_nonnull(strstr(text, "variant: attn_fwd_sm90a_bf16_d128_causal, class: long_many, "
+  ck_assert_ptr_nonnull(strstr(text, "variant: attn_fwd_sm90a_fp16_d128_causal, class: long_many, "
                                      "tile: wgmma_m128n128s2w12o5, ms: [0.125, "));
   attune__tuned_free(&all);
   attune__tuned_free(&back);
@@ -163,7 +163,7 @@ START_TEST(a_cut_or_changed_file_is_refused_or_sound) {
   attune__tuned t = {.count = 0};
   attune__tuned_row row = row_of(d128, ATTUNE_CLASS_LONG_MANY, tile_a, early);
   attune__tuned_mark mark =
-      mark_of("attn_fwd_sm90a_bf16_d128_causal__wgmma_m128n128s2w12o5", ATTUNE__MARK_PASSED);
+      mark_of("attn_fwd_sm90a_fp16_d128_causal__wgmma_m128n128s2w12o5", ATTUNE__MARK_PASSED);
   attune__tuned_put(&t, &row), attune__tuned_put_mark(&t, &mark);
   char *text = text_of(&t);
   size_t size = strlen(text);
@@ -197,7 +197,7 @@ static void write_rows(const char *path, int first, int count) {
     char name[64];
     attune__tuned one = {.count = 0};
     attune__text errors = {0};
-    snprintf(name, sizeof name, "attn_fwd_sm90a_bf16_d%d", 8 * (1 + i / 5));
+    snprintf(name, sizeof name, "attn_fwd_sm90a_fp16_d%d", 8 * (1 + i / 5));
     attune__tuned_row row = row_of(name, (attune_class)(1 + i % 5), tile_a, early);
     if (attune__tuned_put(&one, &row) || attune__tuned_save(path, &one, &errors)) _exit(1);
     attune__tuned_free(&one);
@@ -368,7 +368,7 @@ START_TEST(a_spec_that_names_the_gpu_gets_rows_by_class) {
   attune_job job;
   attune__text errors = {0};
   make_store(folder);
-  static const char spec[] = "{version: 1, op: attn_fwd, arch: sm_90a, dtype: bf16, head_dim: 128, "
+  static const char spec[] = "{version: 1, op: attn_fwd, arch: sm_90a, dtype: fp16, head_dim: 128, "
                              "mask: [causal, none]%s}";
   char text[200];
   snprintf(text, sizeof text, spec, ", gpu: H200");
@@ -380,12 +380,12 @@ START_TEST(a_spec_that_names_the_gpu_gets_rows_by_class) {
     measured++;
     ck_assert_int_eq(job.rows[i].cls, ATTUNE_CLASS_LONG_MANY);
     ck_assert_str_eq(job.kernels[job.rows[i].kernel[0]].name,
-                     "attn_fwd_sm90a_bf16_d128_causal__wgmma_m128n96s2w12q1o4z1g1");
+                     "attn_fwd_sm90a_fp16_d128_causal__wgmma_m128n96s2w12q1o4z1g1");
   }
   ck_assert_int_eq(measured, 1);
   ck_assert_ptr_nonnull(strstr(
       job.notes.data,
-      "attn_fwd_sm90a_bf16_d128_causal, decode: planned, not measured: its row is provisional"));
+      "attn_fwd_sm90a_fp16_d128_causal, decode: planned, not measured: its row is provisional"));
   ck_assert_ptr_nonnull(
       strstr(job.notes.data,
              "short_few: planned, not measured: its measured tile wgmma_m128n128s2w12o77"));
@@ -434,7 +434,7 @@ START_TEST(the_jit_takes_the_row_of_the_call) {
   fake_log log = {.load_status = ATTUNE_OK};
   attune_jit *jit;
   attune_program_info info;
-  static const char *const measured = "attn_fwd_sm90a_bf16_d128_causal__wgmma_m128n96s2w12q1o4z1g1";
+  static const char *const measured = "attn_fwd_sm90a_fp16_d128_causal__wgmma_m128n96s2w12q1o4z1g1";
   make_store(folder);
   attune_context *context = open_on("NVIDIA H200", &log, &jit);
   prepare(context, 4, 1, &info); /* decode first: its row is provisional */
