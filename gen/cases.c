@@ -101,10 +101,18 @@ static void pack_heads(const maker *m, attune__case *c) {
     s->heads_q = s->heads_kv * group;
 }
 
+/* Keys beyond what the program takes are left out; equal lengths stay so. */
+static void shorten(const maker *m, attune_shape *s) {
+  if (!m->max_len_k || s->len_k <= m->max_len_k) return;
+  if (s->len_q == s->len_k) s->len_q = m->max_len_k;
+  s->len_k = m->max_len_k;
+}
+
 void attune__case_add(maker *m, attune__case wanted) {
   attune__case_list *list = m->list;
   attune__case c = wanted;
   if (m->request->quick && !c.quick) return;
+  shorten(m, &c.shape);
   pin(m->request->pins, &c);
   pack_heads(m, &c);
   if (!fixed_shape_is_kept(&wanted, &c) || !totals_suffice(m, &c)) return;
@@ -315,6 +323,8 @@ static maker maker_of(const attune__case_request *request, attune__case_list *li
     const attune_tile *tile = &request->tiles[i];
     if (tile->block_n && tile->block_m > m.big.block_m) m.big.block_m = tile->block_m;
     if (tile->block_n > m.big.block_n) m.big.block_n = tile->block_n;
+    int64_t most = attune__tile_max_len_k(tile);
+    if (most && (!m.max_len_k || most < m.max_len_k)) m.max_len_k = most;
   }
   int mask = request->variant->mask, windowed = attune__mask_has_lower(mask);
   m.corners = m.masked = windowed || attune__mask_has_upper(mask);

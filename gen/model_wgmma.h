@@ -1,9 +1,10 @@
-/* model_wgmma.h - family wgmma: warpgroups on Hopper. */
+/* model_wgmma.h - families wgmma and short: warpgroups on Hopper. */
 #ifndef ATTUNE_MODEL_WGMMA_H
 #define ATTUNE_MODEL_WGMMA_H
 
 #include "model_cost.h"
 
 extern const attune_model attune__model_attn_fwd_wgmma;
+extern const attune_model attune__model_attn_fwd_short;
 
 #endif

@@ -69,6 +69,13 @@ static void say_over_budget(const attune_plan_request *request, attune_candidate
   attune__text_free(&text);
 }
 
+/* Whether the shape has more keys than the tile takes. A spec that names the family is taken at its
+ * word: the launch refuses such shapes. */
+static int too_many_keys(const attune_plan_request *request, const attune_tile *tile) {
+  int32_t most = attune__tile_max_len_k(tile);
+  return most && !request->family && request->shape.len_k > most;
+}
+
 static void judge(const attune_plan_request *request, const attune_model *model,
                   attune_candidate *c) {
   const attune_variant *v = &request->variant;
@@ -78,6 +85,9 @@ static void judge(const attune_plan_request *request, const attune_model *model,
   if (!attune__tile_legal(model, v, &c->tile, c->reason, sizeof c->reason)) return;
   if (!attune__tile_matches(&request->pins, model->derived, &c->tile)) {
     snprintf(c->reason, sizeof c->reason, "tile: not what the spec asks for");
+  } else if (too_many_keys(request, &c->tile)) {
+    snprintf(c->reason, sizeof c->reason, "keys: the shape has %lld, the tile takes %d",
+             (long long)request->shape.len_k, attune__tile_max_len_k(&c->tile));
   } else if (c->ledger.bytes > attune__plan_budget(request)) {
     say_over_budget(request, c);
   } else {
@@ -175,13 +185,14 @@ attune_status attune__plan_make(const attune_plan_request *request, attune_plan 
   return out->legal_count ? ATTUNE_OK : attune__plan_no_fit(out);
 }
 
-/* The tile of a family that is over the budget by least, or the first; NULL when one is legal. */
+/* The tile of a family that is over the budget by least, or the first; NULL when one is legal, or
+ * when the family is made for fewer keys. */
 static const attune_candidate *nearest_tile(const attune_plan *plan, int family) {
   const attune_candidate *best = NULL;
   for (int i = 0; i < plan->count; i++) {
     const attune_candidate *c = &plan->candidates[i];
     if (c->tile.family != family) continue;
-    if (c->legal) return NULL;
+    if (c->legal || too_many_keys(&plan->request, &c->tile)) return NULL;
     if (!best || c->ledger.bytes < best->ledger.bytes) best = c;
   }
   return best;

@@ -112,6 +112,12 @@ static int mma_has_features(const attune_variant *v) {
 static int wgmma_has_features(const attune_variant *v) {
   return !(v->features & ~features_of(ATTUNE_FAMILY_WGMMA));
 }
+static int qk_fits_short(const attune_variant *v) {
+  return v->head_dim_qk <= 128;
+}
+static int v_like_qk(const attune_variant *v) {
+  return v->head_dim_v == v->head_dim_qk;
+}
 static int has_wgmma(const attune_variant *v) {
   return v->arch == attune__arch(90, 'a');
 }
@@ -202,6 +208,20 @@ static const rule rules[] = {
      "a group's heads fill the 64 rows of a warpgroup: 1, 2, 4 .. 64; family mma has others"},
     {OP(ATTN_FWD), FAMILY(WGMMA), FEATURE, 0, wgmma_has_features,
      "its pipeline reads no tensor of pairs; family mma does"},
+
+    /* made for some shapes alone: where it refuses, no other family is a fallback */
+    {0, FAMILY(SHORT), ARCH, 1, has_wgmma, "sm_90a has wgmma, nothing else"},
+    {0, FAMILY(SHORT), DTYPE, 1, is_16_bit,
+     "tensor cores multiply fp16 and bf16; family fma has fp32"},
+    {0, FAMILY(SHORT), DTYPE, 1, out_like_q, "O takes the place of Q; family wgmma has fp32"},
+    {0, FAMILY(SHORT), ALIGN, 1, is_16b, "TMA moves 16 bytes at a time; family fma loads elements"},
+    {0, FAMILY(SHORT), DIM_QK, 1, qk_fits_short,
+     "several heads fit an SM up to 128; family wgmma goes on"},
+    {0, FAMILY(SHORT), DIM_V, 1, v_like_qk,
+     "rows of V are as wide as Q's; family wgmma has others"},
+    {0, FAMILY(SHORT), GROUP, 1, group_divides_64,
+     "a group's heads fill the 64 rows of a warpgroup: 1, 2, 4 .. 64; family mma has others"},
+    {OP(ATTN_FWD), FAMILY(SHORT), FEATURE, 1, no_features, "family wgmma has some, family mma all"},
 };
 enum { RULES = sizeof rules / sizeof *rules };
 

@@ -31,6 +31,7 @@ struct attune_program {
   attune_class cls;
   attune_corner corner;
   attune__opened *set; /* NULL: made by the miss handler */
+  int32_t max_len_k;   /* the most keys that it takes; 0: any number */
   int count;
   int kernel[ATTUNE_MAX_PARTS];  /* indices into the set's kernels */
   _Atomic(attune__part *) parts; /* `count` of them; NULL until the entries were read */
@@ -95,8 +96,9 @@ void attune__say(const attune_context *context, attune_level level, const char *
 
 /* ---- find.c ---- */
 /* The program that serves the key, counting element-aligned rows for aligned problems; NULL: none.
- */
-attune_program *attune__find(attune_context *context, const attune__key *key, attune_class cls);
+ * Where the class's own program takes fewer keys than len_k, it is the one for every shape. */
+attune_program *attune__find(attune_context *context, const attune__key *key, attune_class cls,
+                             int32_t len_k);
 /* Full check of a problem; the variant asked for, and the class of its shape. */
 attune_status attune__check_problem(const attune_context *context, const attune_problem *problem,
                                     attune_variant *variant, attune_class *cls);

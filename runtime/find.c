@@ -43,14 +43,27 @@ static void say_elem(attune_context *context, attune_program *program) {
               program->name);
 }
 
-attune_program *attune__find(attune_context *context, const attune__key *key, attune_class cls) {
+static inline int takes(const attune_program *program, int32_t len_k) {
+  return program->max_len_k == 0 || len_k <= program->max_len_k;
+}
+
+static inline attune_program *row_for(attune_context *context, const attune__key *key,
+                                      attune_class cls, int32_t len_k) {
   attune_program *program = attune__table_find(&context->table, key, cls);
+  if (!program || takes(program, len_k)) return program;
+  program = attune__table_find(&context->table, key, ATTUNE_CLASS_ANY);
+  return program && takes(program, len_k) ? program : NULL;
+}
+
+attune_program *attune__find(attune_context *context, const attune__key *key, attune_class cls,
+                             int32_t len_k) {
+  attune_program *program = row_for(context, key, cls, len_k);
   if (program) return program;
   attune__key elem = *key;
   uint64_t *word = &elem.word[ATTUNE__KEY_WORD(align)];
   if ((*word >> ATTUNE__KEY_SHIFT(align) & 0xff) != ATTUNE_ALIGN_16B) return NULL;
   *word ^= (uint64_t)(ATTUNE_ALIGN_16B ^ ATTUNE_ALIGN_ELEM) << ATTUNE__KEY_SHIFT(align);
-  program = attune__table_find(&context->table, &elem, cls);
+  program = row_for(context, &elem, cls, len_k);
   if (program && !atomic_load_explicit(&program->said_elem, memory_order_relaxed))
     say_elem(context, program);
   return program;
@@ -64,7 +77,7 @@ static attune_status find_checked(attune_context *context, const attune_problem 
   attune_status status = attune__check_problem(context, problem, &want, &cls);
   if (status) return status;
   attune__key key = attune__key_of_variant(&want);
-  *out = attune__find(context, &key, cls);
+  *out = attune__find(context, &key, cls, problem->len_k);
   return *out ? ATTUNE_OK : attune__miss(context, &want, cls);
 }
 
@@ -77,7 +90,7 @@ attune_status attune_find(attune_context *context, const attune_problem *problem
   if (plain_key(problem, &key)) {
     attune_class cls =
         attune__shape_class(problem->batch, problem->heads_q, problem->len_q, problem->len_k);
-    *out = attune__find(context, &key, cls);
+    *out = attune__find(context, &key, cls, problem->len_k);
     if (*out) return ATTUNE_OK;
   }
   return find_checked(context, problem, out);

@@ -131,12 +131,24 @@ static attune_status check_workspace(const attune__part *parts, int count,
   return ATTUNE_OK;
 }
 
+/* Whether the kernel takes so many keys. */
+static attune_status check_keys(const attune_entry *entry, int32_t len_k) {
+  int32_t most = attune__tile_max_len_k(&entry->tile);
+  if (!most || len_k <= most) return ATTUNE_OK;
+  return attune_fail(
+      ATTUNE_INVALID,
+      "len_k %" PRId32 ": kernel %s takes up to %" PRId32
+      " keys; look up by the problem's own lengths, which finds a row for every shape",
+      len_k, entry->name, most);
+}
+
 /* Every part is checked before the first is launched: a refused call computes nothing. */
 static attune_status check_parts(const attune__part *parts, int count,
                                  const attune_variant *variant,
                                  const attune_params_attn_standard *params, uint32_t *blocks) {
   for (int i = 0; i < count; i++) {
-    attune_status status = attune__grid(variant, &parts[i].entry.recipe, params, &blocks[i]);
+    attune_status status = check_keys(&parts[i].entry, params->len_k);
+    if (!status) status = attune__grid(variant, &parts[i].entry.recipe, params, &blocks[i]);
     if (!status) status = attune__params_check_pins(&parts[i].entry.pins, variant->op, params);
     if (status) return status;
   }

@@ -70,7 +70,7 @@ static attune_status make(attune_context *context, const attune_problem *problem
   if (status) return status;
   attune__flight flight = {.key = attune__key_of_variant(&want)};
   take_off(context, &flight);
-  *out = attune__find(context, &flight.key, cls);
+  *out = attune__find(context, &flight.key, cls, problem->len_k);
   if (*out && *out != bad)
     status = attune__program_load(*out); /* the flight before this one made it */
   else

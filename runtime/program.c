@@ -44,6 +44,26 @@ static attune_status publish(attune_context *context, attune_program *program, a
   return status;
 }
 
+/* The least of its parts'. */
+static void limit_keys(attune_program *program, const attune_tile *tile) {
+  int32_t most = attune__tile_max_len_k(tile);
+  if (most && (!program->max_len_k || most < program->max_len_k)) program->max_len_k = most;
+}
+
+/* The names of a set's kernels parse: reading it has checked that. */
+static attune_status limit_by_names(attune_program *program, const attune__set *set) {
+  attune_status status = ATTUNE_OK;
+  for (int i = 0; i < program->count && !status; i++) {
+    attune_variant variant;
+    attune_tile tile;
+    int has_tile, is_program;
+    status = attune__name_parse(set->kernels[program->kernel[i]].name, &variant, &tile, &has_tile,
+                                &is_program);
+    if (!status) limit_keys(program, &tile);
+  }
+  return status;
+}
+
 attune_status attune__program_of_row(attune_context *context, attune__opened *set,
                                      const attune__set_row *row) {
   attune_program *program = program_new(context, &row->variant, row->kernel_count);
@@ -52,7 +72,10 @@ attune_status attune__program_of_row(attune_context *context, attune__opened *se
   program->corner = row->corner;
   program->set = set;
   memcpy(program->kernel, row->kernel, sizeof program->kernel);
-  return publish(context, program, program->cls);
+  attune_status status = limit_by_names(program, &set->set);
+  if (!status) return publish(context, program, program->cls);
+  attune__program_free(program);
+  return status;
 }
 
 /* ---- kernels: entries on the device ---------------------------------------------------------- */
@@ -183,6 +206,7 @@ static attune_status result_parts(attune_context *context, const attune_variant 
     free(parts);
     return status;
   }
+  for (int i = 0; i < program->count; i++) limit_keys(program, &parts[i].entry.tile);
   program->variant.arch = parts[0].entry.variant.arch;
   attune__variant_name(&program->variant, 1, program->name);
   hand_over(program, parts);

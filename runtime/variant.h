@@ -96,6 +96,11 @@ int attune__class_parse(const char *text, int *ok);
 int attune__op_parts(int op);
 const char *attune__part_suffix(int op, int part);
 
+/* The most keys that a kernel of the tile takes; 0: any number. */
+static inline int32_t attune__tile_max_len_k(const attune_tile *tile) {
+  return tile->family == ATTUNE_FAMILY_SHORT ? tile->block_n : 0;
+}
+
 /* The variant of a problem for an arch: checks every field, fills defaults, folds the pins to their
  * digest. ATTUNE_INVALID names the field. */
 attune_status attune__variant_of(const attune_problem *p, uint32_t arch, attune_variant *out);

@@ -110,3 +110,11 @@ __device__ __forceinline__ void store_matrices(u32 at, u32 x0, u32 x1, u32 x2, u
                "r"(x0), "r"(x1), "r"(x2), "r"(x3)
                : "memory");
 }
+//@ if tile.block_m % 16 == 8 then
+// The same of two matrices.
+__device__ __forceinline__ void store_matrices(u32 at, u32 x0, u32 x1) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x2.shared.b16 [%0], {%1, %2};" ::"r"(at), "r"(x0),
+               "r"(x1)
+               : "memory");
+}
+//@ end

@@ -1,0 +1,215 @@
+/* model_attn_fwd_short.c - attn_fwd, family short: what templates/attn_fwd/short.cu needs and
+ * costs.
+ *
+ * A block is one warpgroup that loads and two to five that multiply. It holds `stages` items, each
+ * the rows of Q of one head, up to block_m, with all its keys, up to block_n, as panels in shared
+ * memory. A kernel serves shapes with len_k <= block_n, so that the planner offers it to those
+ * alone, and only where a spec or a measured row names it. */
+#include "model_attn_fwd.h"
+#include "model_wgmma.h"
+
+#include <stdio.h>
+
+enum {
+  STEP = 16,             /* elements of the inner dimension of a product */
+  ROWS = 64,             /* of a warpgroup's tile */
+  ATOM = 8,              /* rows of a swizzle's pattern */
+  PANEL_ALIGN = 1024,    /* of a swizzle of 128 bytes */
+  JOB_WORDS = 12,        /* of struct Job */
+  SM_REGISTERS = 65536,  /* hopper's, for the threads of a block */
+  REGISTERS_LOAD = 24,   /* of a thread that loads */
+  REGISTERS_BESIDE = 32, /* what NVRTC 13.0 needs beside scores, P and O to spill nowhere */
+  PRODUCT_BESIDE = 26,   /* what it keeps free beside the scores of one instruction (C7602) */
+  MAX_STAGES = 8,
+  MAX_ROWS = 256 /* of a TMA box, and of a product's N */
+};
+
+static int padded(const attune_variant *v) {
+  return (v->head_dim_qk + STEP - 1) / STEP * STEP;
+}
+
+/* Bytes of a panel's row; the last panel may be filled in part. */
+static int panel(const attune_variant *v) {
+  return 2 * padded(v) % 128 == 0 ? 128 : 64;
+}
+
+static int panels(const attune_variant *v) {
+  return (2 * padded(v) + panel(v) - 1) / panel(v);
+}
+
+static int groups(const attune_tile *t) {
+  return t->warps / 4 - 1;
+}
+
+static int tiles(const attune_tile *t) {
+  return (t->block_m + ROWS - 1) / ROWS;
+}
+
+/* Registers of a thread: at the launch, and once it multiplies: what is left of an SM's when the
+ * others have given theirs back; setmaxnreg counts in eights, a thread has up to 255. */
+static int registers_at_start(const attune_tile *t) {
+  return SM_REGISTERS / (32 * t->warps) / 8 * 8;
+}
+static int registers_multiply(const attune_tile *t) {
+  int rest = (registers_at_start(t) * (groups(t) + 1) - REGISTERS_LOAD) / groups(t) / 8 * 8;
+  return rest < 240 ? rest : 240;
+}
+
+/* Scores of a thread, then P and O; never all three. */
+static int registers(const attune_variant *v, const attune_tile *t) {
+  int scores = t->block_n / 2, output = t->block_n / 4 + padded(v) / 2;
+  int masked = v->mask == ATTUNE_MASK_NONE ? 0 : 4;
+  return (scores > output ? scores : output) + masked + REGISTERS_BESIDE;
+}
+
+static int legal_fields(const attune_tile *t, char *reason, size_t size) {
+  if (t->warps < 12 || t->warps > 24 || t->warps % 4)
+    return snprintf(reason, size, "warps %d: family short has 12, 16, 20 or 24", t->warps), 0;
+  if (t->block_m < ATOM || t->block_m > MAX_ROWS || t->block_m % ATOM || t->block_n < STEP ||
+      t->block_n > MAX_ROWS || t->block_n % ATOM)
+    return snprintf(reason, size,
+                    "block_m %d, block_n %d: family short has multiples of 8 up to 256", t->block_m,
+                    t->block_n),
+           0;
+  if (t->block_k || t->share_kv)
+    return snprintf(reason, size, "block_k, share_kv: family short has 0"), 0;
+  if (t->stages < 1 || t->stages > MAX_STAGES)
+    return snprintf(reason, size, "stages %d: family short has 1 to %d", t->stages, MAX_STAGES), 0;
+  if (t->turns > 1 || t->chains > 3 || t->chains >= t->block_n / 4)
+    return snprintf(reason, size, "turns is 0 or 1, chains 0 to 3"), 0;
+  return 1;
+}
+
+static int legal(const attune_variant *v, const attune_tile *t, char *reason, size_t size) {
+  if (!legal_fields(t, reason, size)) return 0;
+  if (t->block_m % v->group)
+    return snprintf(reason, size, "block_m %d: rows of a group's %d heads come together",
+                    t->block_m, v->group),
+           0;
+  if (t->block_n % STEP && panels(v) > 1)
+    return snprintf(reason, size, "block_n %d: with rows of %d panels a multiple of 16", t->block_n,
+                    panels(v)),
+           0;
+  /* The last tile's rows of Q beyond the item's are read from what follows: K of the item, where
+   * that is enough, but not the next panel, which is being written. */
+  int beyond = tiles(t) * ROWS - t->block_m;
+  if (beyond && panels(v) > 1)
+    return snprintf(reason, size, "block_m %d: with rows of %d panels a multiple of %d", t->block_m,
+                    panels(v), ROWS),
+           0;
+  if (beyond > t->block_n)
+    return snprintf(reason, size, "block_n %d: the last tile of rows reads %d beyond its own",
+                    t->block_n, beyond),
+           0;
+  /* Items whose tiles take turns at once must all have come. */
+  if (t->turns && (groups(t) + tiles(t) - 2) / tiles(t) + 1 > t->stages)
+    return snprintf(reason, size, "turns 1: %d warpgroups need more than %d stages", groups(t),
+                    t->stages),
+           0;
+  if (t->block_n / 2 + PRODUCT_BESIDE > registers_at_start(t))
+    return snprintf(reason, size, "registers: scores need %d, a thread starts with %d",
+                    t->block_n / 2 + PRODUCT_BESIDE, registers_at_start(t)),
+           0;
+  if (registers(v, t) <= registers_multiply(t)) return 1;
+  snprintf(reason, size, "registers: needs about %d, a thread has %d", registers(v, t),
+           registers_multiply(t));
+  return 0;
+}
+
+static const int lengths[] = {32,  48,  64,  80,  96,  112, 128, 144,
+                              160, 176, 192, 200, 208, 224, 240, 256};
+
+static int candidates(const attune_variant *v, attune_tile *out, int max) {
+  int count = 0;
+  (void)v;
+  for (size_t k = 0; k < sizeof lengths / sizeof *lengths; k++)
+    for (int g = 2; g <= 5; g++)
+      for (int stages = 2; stages <= 8; stages += stages < 4 ? 1 : 3) {
+        if (count == max) return count;
+        out[count++] = (attune_tile){.family = ATTUNE_FAMILY_SHORT,
+                                     .block_m = (uint16_t)lengths[k],
+                                     .block_n = (uint16_t)lengths[k],
+                                     .stages = (uint8_t)stages,
+                                     .warps = (uint8_t)(4 * (g + 1))};
+      }
+  return count;
+}
+
+static void ledger(const attune_variant *v, const attune_tile *t, attune_ledger *out) {
+  uint32_t rows = (uint32_t)(t->stages * panels(v) * (t->block_m + 2 * t->block_n));
+  attune__ledger_add(out, "items", "elem_t", 2, rows, (uint32_t)panel(v) / 2, PANEL_ALIGN,
+                     "a stage: panels of Q, then of O, of K and of V");
+  attune__ledger_add(out, "zeros", "elem_t", 2, ATOM, (uint32_t)panel(v) / 2, PANEL_ALIGN,
+                     "rows of V behind the last");
+  attune__ledger_add(out, "jobs", "u32", 4, t->stages, JOB_WORDS, 16,
+                     "of each item: place, mask, keys");
+  attune__ledger_add(out, "barriers", "u64", 8, 4u * t->stages, 1, 8,
+                     "mbarriers: Q and K there, V there, V clean, done");
+}
+
+static void constants(attune_kernel *kernel) {
+  const attune_variant *v = &kernel->variant;
+  attune__add_constant(kernel, "kHeadDimQK", v->head_dim_qk, "elements of a row of Q and K");
+  attune__add_constant(kernel, "kHeadDimV", v->head_dim_v, "elements of a row of V and O");
+  attune__add_constant(kernel, "kPadded", padded(v), "whole steps of 16 of them");
+  attune__add_constant(kernel, "kPanel", panel(v), "bytes of a panel's row");
+  attune__add_constant(kernel, "kPanelQK", panel(v), "the same, of prim/wgmma.cuh");
+  attune__add_constant(kernel, "kPanelV", panel(v), "the same");
+  attune__add_constant(kernel, "kRegistersLoad", REGISTERS_LOAD, "of a thread that loads");
+  attune__add_constant(kernel, "kRegistersMultiply", registers_multiply(&kernel->tile),
+                       "of a thread that multiplies");
+}
+
+static void recipe(const attune_variant *v, const attune_tile *t, attune_recipe *out) {
+  attune__forward_recipe(v, t, out);
+  out->maps = 1, out->persistent = 1;
+  for (int map = 0; map < ATTUNE_MAPS; map++) {
+    int keys = map == ATTUNE_MAP_K || map == ATTUNE_MAP_V;
+    out->box[map].rows = keys ? t->block_n : t->block_m;
+    out->box[map].columns = (uint32_t)panel(v) / 2;
+  }
+}
+
+/* Per score max, FMA, ex2, sum and half a conversion. */
+static const double instructions_per_score = 4.5;
+
+static void cost(const attune_variant *v, const attune_tile *t, const attune_board *b,
+                 const attune_shape *s, attune_cost *out) {
+  attune_mask_sums sums;
+  attune_traffic bytes;
+  attune_ledger smem = {.count = 0};
+  attune__mask_blocks(v, s, t->block_m, t->block_n, &sums);
+  attune__forward_traffic_whole(v, t, s, &bytes);
+  ledger(v, t, &smem);
+  double items = (double)(s->batch * s->heads_q / v->group) * (double)sums.blocks;
+  double scores = items * tiles(t) * ROWS * t->block_n;
+  double read = tiles(t) * (2.0 * ROWS + 4.0 * t->block_n) * padded(v);
+  attune_work work = {.blocks = items,
+                      .steps = items,
+                      .tensor = 4 * scores * padded(v),
+                      .exponentials = scores,
+                      .instructions = instructions_per_score * scores / 32,
+                      .wavefronts =
+                          items * (read + 2.0 * (t->block_m + 2 * t->block_n) * padded(v)) / 128,
+                      .blocks_per_head = (double)sums.blocks,
+                      .warps = 4 * groups(t),
+                      .registers = registers_multiply(t),
+                      .smem_bytes = smem.bytes,
+                      .kv_bytes = attune__kv_bytes(v, s)};
+  attune__work_cost(b, &work, &bytes, out);
+}
+
+const attune_model attune__model_attn_fwd_short = {
+    .op = ATTUNE_OP_ATTN_FWD,
+    .family = ATTUNE_FAMILY_SHORT,
+    .knobs = 1u << ATTUNE__TILE_turns | 1u << ATTUNE__TILE_chains,
+    .template_path = "attn_fwd/short.cu",
+    .candidates = candidates,
+    .legal = legal,
+    .ledger = ledger,
+    .constants = constants,
+    .recipe = recipe,
+    .registers = registers,
+    .traffic = attune__forward_traffic_whole,
+    .cost = cost,
+};
