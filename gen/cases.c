@@ -323,8 +323,7 @@ static maker maker_of(const attune__case_request *request, attune__case_list *li
     const attune_tile *tile = &request->tiles[i];
     if (tile->block_n && tile->block_m > m.big.block_m) m.big.block_m = tile->block_m;
     if (tile->block_n > m.big.block_n) m.big.block_n = tile->block_n;
-    int64_t most = attune__tile_max_len_k(tile);
-    if (most && (!m.max_len_k || most < m.max_len_k)) m.max_len_k = most;
+    attune__limit_len_k(&m.max_len_k, tile);
   }
   int mask = request->variant->mask, windowed = attune__mask_has_lower(mask);
   m.corners = m.masked = windowed || attune__mask_has_upper(mask);

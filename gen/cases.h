@@ -141,7 +141,7 @@ typedef struct attune__case_maker {
   int corners;       /* the corner matters */
   int masked;        /* some rows do not see all keys in use */
   attune_tile big;   /* largest block_m and block_n of the program */
-  int64_t max_len_k; /* the most keys that the program takes; 0: any number */
+  int32_t max_len_k; /* the most keys that the program takes; 0: any number */
   attune__case_list *list;
 } attune__case_maker;
 /* Adds a case, held to the pins; with both corners where that makes a difference. */

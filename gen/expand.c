@@ -1,8 +1,9 @@
 /* expand.c - from the requests of a spec to kernels and rows.
  * Every request is planned, part by part; its best tiles become kernels. Of the requests for one
- * variant that with the largest budget gets the row, of equal budgets the one planned to be
- * fastest; the kernels of the others stay in the job and are reached by name. A request that names
- * a GPU gets rows for the classes that were measured there, too. */
+ * variant (and, where kernels take so many keys and no more, for one such number) that with the
+ * largest budget gets the row, of equal budgets the one planned to be fastest; the kernels of the
+ * others stay in the job and are reached by name. A request that names a GPU gets rows for the
+ * classes that were measured there, too. */
 #include "expand.h"
 #include "tune_use.h"
 
@@ -36,6 +37,7 @@ static attune_status plan_part(const attune_request *request, int part, attune_k
     const attune_candidate *best = &plan.candidates[0];
     status = attune__kernel_make(&wish.variant, &best->tile, &request->pins, kernel);
     out->time += best->cost.total;
+    attune__limit_len_k(&out->row.max_len_k, &best->tile);
     out->budget = attune__plan_budget(&plan.request);
     if (!out->row.fallback[0] &&
         !attune__plan_fallback(&plan, out->row.fallback, sizeof out->row.fallback))
@@ -75,6 +77,7 @@ static int by_preference(const void *left, const void *right) {
   int order = strcmp(a->name, b->name);
   if (!order) order = (int)a->row.cls - (int)b->row.cls;
   if (order) return order;
+  if (a->row.max_len_k != b->row.max_len_k) return a->row.max_len_k < b->row.max_len_k ? -1 : 1;
   if (a->budget != b->budget) return a->budget > b->budget ? -1 : 1;
   if (a->time != b->time) return a->time < b->time ? -1 : 1;
   return memcmp(a->kernel, b->kernel, sizeof a->kernel);
@@ -106,11 +109,15 @@ static int kernel_index(const attune_job *job, const char *name) {
   return low;
 }
 
+static int same_place(const planned *a, const planned *b) {
+  return a->row.cls == b->row.cls && a->row.max_len_k == b->row.max_len_k &&
+         !strcmp(a->name, b->name);
+}
+
 static void make_rows(attune_job *job, planned *all, int count) {
   if (count) qsort(all, (size_t)count, sizeof *all, by_preference);
   for (int i = 0; i < count; i++) {
-    if (i && all[i - 1].row.cls == all[i].row.cls && !strcmp(all[i - 1].name, all[i].name))
-      continue;
+    if (i && same_place(&all[i - 1], &all[i])) continue;
     attune_job_row *row = &job->rows[job->row_count++];
     *row = all[i].row;
     for (int part = 0; part < row->kernel_count; part++)
@@ -135,7 +142,9 @@ static attune_status measured_kernels(const attune_request *request, const attun
                                       attune_kernel *kernels, planned *out) {
   attune_variant v = request->variant;
   attune_status status = ATTUNE_OK;
+  out->row.max_len_k = 0;
   for (int part = 0; part < row->tiles.count && !status; part++) {
+    attune__limit_len_k(&out->row.max_len_k, &row->tiles.tile[part]);
     v.part = (uint8_t)part;
     status = attune__kernel_make(&v, &row->tiles.tile[part], &request->pins, &kernels[part]);
     memcpy(out->kernel[part], kernels[part].name, sizeof out->kernel[part]);

@@ -9,6 +9,7 @@ typedef struct attune_job_row {
   attune_variant variant; /* part 0 */
   attune_class cls;
   attune_corner corner;
+  int32_t max_len_k; /* the most keys that its kernels take; 0: any number */
   int kernel_count;
   int kernel[ATTUNE_MAX_PARTS];     /* indices into kernels */
   char fallback[ATTUNE_REASON_MAX]; /* why a slower family serves it; "": it is none */

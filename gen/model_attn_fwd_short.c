@@ -21,7 +21,8 @@ enum {
   REGISTERS_BESIDE = 32, /* what NVRTC 13.0 needs beside scores, P and O to spill nowhere */
   PRODUCT_BESIDE = 26,   /* what it keeps free beside the scores of one instruction (C7602) */
   MAX_STAGES = 8,
-  MAX_ROWS = 256 /* of a TMA box, and of a product's N */
+  SMEM_FOR_ITEMS = 230400, /* of a block's 227 KB, beside zeros, jobs and barriers */
+  MAX_ROWS = 256           /* of a TMA box, and of a product's N */
 };
 
 static int padded(const attune_variant *v) {
@@ -119,19 +120,22 @@ static int legal(const attune_variant *v, const attune_tile *t, char *reason, si
 static const int lengths[] = {32,  48,  64,  80,  96,  112, 128, 144,
                               160, 176, 192, 200, 208, 224, 240, 256};
 
+/* Two stages, and as many as an SM holds; maxima in two chains. */
 static int candidates(const attune_variant *v, attune_tile *out, int max) {
   int count = 0;
-  (void)v;
-  for (size_t k = 0; k < sizeof lengths / sizeof *lengths; k++)
-    for (int g = 2; g <= 5; g++)
-      for (int stages = 2; stages <= 8; stages += stages < 4 ? 1 : 3) {
-        if (count == max) return count;
+  for (size_t k = 0; k < sizeof lengths / sizeof *lengths; k++) {
+    int item = 3 * lengths[k] * panels(v) * panel(v), most = SMEM_FOR_ITEMS / item;
+    for (int warps = 12; warps <= 24; warps += 4)
+      for (int all = 0; all <= (most > 2) && count < max; all++)
         out[count++] = (attune_tile){.family = ATTUNE_FAMILY_SHORT,
                                      .block_m = (uint16_t)lengths[k],
                                      .block_n = (uint16_t)lengths[k],
-                                     .stages = (uint8_t)stages,
-                                     .warps = (uint8_t)(4 * (g + 1))};
-      }
+                                     .stages = (uint8_t)(!all                ? 2
+                                                         : most < MAX_STAGES ? most
+                                                                             : MAX_STAGES),
+                                     .warps = (uint8_t)warps,
+                                     .chains = 1};
+  }
   return count;
 }
 

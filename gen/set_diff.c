@@ -172,7 +172,7 @@ static attune_status compare_kernels(attune_diff *diff, const attune_loaded *a,
 
 static const attune__set_row *find_row(const attune__set *set, const attune__set_row *like) {
   for (int i = 0; i < set->row_count; i++)
-    if (set->rows[i].cls == like->cls &&
+    if (set->rows[i].cls == like->cls && set->rows[i].max_len_k == like->max_len_k &&
         memcmp(&set->rows[i].variant, &like->variant, sizeof like->variant) == 0)
       return &set->rows[i];
   return NULL;

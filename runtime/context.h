@@ -95,8 +95,8 @@ void attune__say(const attune_context *context, attune_level level, const char *
     __attribute__((format(printf, 3, 4)));
 
 /* ---- find.c ---- */
-/* The program that serves the key, counting element-aligned rows for aligned problems; NULL: none.
- * Where the class's own program takes fewer keys than len_k, it is the one for every shape. */
+/* The program that serves the key with len_k keys, counting element-aligned rows for aligned
+ * problems; NULL: none. */
 attune_program *attune__find(attune_context *context, const attune__key *key, attune_class cls,
                              int32_t len_k);
 /* Full check of a problem; the variant asked for, and the class of its shape. */

@@ -43,27 +43,15 @@ static void say_elem(attune_context *context, attune_program *program) {
               program->name);
 }
 
-static inline int takes(const attune_program *program, int32_t len_k) {
-  return program->max_len_k == 0 || len_k <= program->max_len_k;
-}
-
-static inline attune_program *row_for(attune_context *context, const attune__key *key,
-                                      attune_class cls, int32_t len_k) {
-  attune_program *program = attune__table_find(&context->table, key, cls);
-  if (!program || takes(program, len_k)) return program;
-  program = attune__table_find(&context->table, key, ATTUNE_CLASS_ANY);
-  return program && takes(program, len_k) ? program : NULL;
-}
-
 attune_program *attune__find(attune_context *context, const attune__key *key, attune_class cls,
                              int32_t len_k) {
-  attune_program *program = row_for(context, key, cls, len_k);
+  attune_program *program = attune__table_find(&context->table, key, cls, len_k);
   if (program) return program;
   attune__key elem = *key;
   uint64_t *word = &elem.word[ATTUNE__KEY_WORD(align)];
   if ((*word >> ATTUNE__KEY_SHIFT(align) & 0xff) != ATTUNE_ALIGN_16B) return NULL;
   *word ^= (uint64_t)(ATTUNE_ALIGN_16B ^ ATTUNE_ALIGN_ELEM) << ATTUNE__KEY_SHIFT(align);
-  program = row_for(context, &elem, cls, len_k);
+  program = attune__table_find(&context->table, &elem, cls, len_k);
   if (program && !atomic_load_explicit(&program->said_elem, memory_order_relaxed))
     say_elem(context, program);
   return program;
@@ -132,7 +120,8 @@ static uint32_t distance(const attune_variant *want, const attune_variant *have)
 static attune_program *any_of(attune__record *record) {
   for (int i = 0; i < ATTUNE_CLASS_COUNT; i++) {
     attune_program *program = atomic_load_explicit(&record->serves[i], memory_order_acquire);
-    if (program) return program;
+    attune__limited *limited = atomic_load_explicit(&record->limited[i], memory_order_acquire);
+    if (program || limited) return program ? program : limited->program;
   }
   return NULL;
 }
@@ -158,8 +147,8 @@ static void miss_reason(attune_context *context, const attune_variant *want, att
   const attune_program *near = nearest(context, want);
   int skipped = atomic_load_explicit(&context->skipped_rows, memory_order_acquire);
   if (near && distance(want, &near->variant) == 0) {
-    snprintf(out, size, "%s has a row for other shapes, none for %s or any", near->name,
-             attune__class_name((int)cls));
+    snprintf(out, size, "%s has a row for other shapes or fewer keys, none for %s or any",
+             near->name, attune__class_name((int)cls));
   } else if (near) {
     char difference[128];
     attune_variant have = near->variant;

@@ -187,6 +187,7 @@ static attune_status find_part(const reader *r, const char *name, int part, attu
       memcmp(&variant, &expected, sizeof variant) != 0)
     return BAD(r, "the kernel %s is not part %d of the row's variant", name, part);
   row->kernel[part] = (int)(kernel - set->kernels);
+  attune__limit_len_k(&row->max_len_k, &tile);
   return ATTUNE_OK;
 }
 
@@ -205,6 +206,11 @@ static attune_status read_row_key(const reader *r, attune__set_row *row) {
   return ATTUNE_OK;
 }
 
+/* Rows of one variant and class stand one behind the other. */
+static int same_place(const attune__set_row *a, const attune__set_row *b) {
+  return a->cls == b->cls && memcmp(&a->variant, &b->variant, sizeof a->variant) == 0;
+}
+
 static attune_status read_row(reader *r) {
   attune__set *set = r->set;
   GROW(set->rows, set->row_count);
@@ -220,10 +226,9 @@ static attune_status read_row(reader *r) {
     status = find_part(r, r->word[4 + part], part, row);
     if (status) return status;
   }
-  const attune__set_row *last = set->row_count ? row - 1 : NULL;
-  if (last && last->cls == row->cls &&
-      memcmp(&last->variant, &row->variant, sizeof row->variant) == 0)
-    return BAD(r, "the row %s %s stands twice", r->word[1], r->word[2]);
+  for (int i = set->row_count - 1; i >= 0 && same_place(&set->rows[i], row); i--)
+    if (set->rows[i].max_len_k == row->max_len_k)
+      return BAD(r, "the row %s %s stands twice", r->word[1], r->word[2]);
   set->row_count++;
   return ATTUNE_OK;
 }

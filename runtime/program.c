@@ -37,30 +37,11 @@ static attune_status publish(attune_context *context, attune_program *program, a
   pthread_mutex_lock(&context->lock);
   program->next = context->programs;
   context->programs = program;
-  attune_status status = attune__table_add(&context->table, &key, program->cls, arch, program);
+  attune_status status =
+      attune__table_add(&context->table, &key, program->cls, arch, program->max_len_k, program);
   if (!status && also != program->cls)
-    status = attune__table_add(&context->table, &key, also, arch, program);
+    status = attune__table_add(&context->table, &key, also, arch, program->max_len_k, program);
   pthread_mutex_unlock(&context->lock);
-  return status;
-}
-
-/* The least of its parts'. */
-static void limit_keys(attune_program *program, const attune_tile *tile) {
-  int32_t most = attune__tile_max_len_k(tile);
-  if (most && (!program->max_len_k || most < program->max_len_k)) program->max_len_k = most;
-}
-
-/* The names of a set's kernels parse: reading it has checked that. */
-static attune_status limit_by_names(attune_program *program, const attune__set *set) {
-  attune_status status = ATTUNE_OK;
-  for (int i = 0; i < program->count && !status; i++) {
-    attune_variant variant;
-    attune_tile tile;
-    int has_tile, is_program;
-    status = attune__name_parse(set->kernels[program->kernel[i]].name, &variant, &tile, &has_tile,
-                                &is_program);
-    if (!status) limit_keys(program, &tile);
-  }
   return status;
 }
 
@@ -72,10 +53,8 @@ attune_status attune__program_of_row(attune_context *context, attune__opened *se
   program->corner = row->corner;
   program->set = set;
   memcpy(program->kernel, row->kernel, sizeof program->kernel);
-  attune_status status = limit_by_names(program, &set->set);
-  if (!status) return publish(context, program, program->cls);
-  attune__program_free(program);
-  return status;
+  program->max_len_k = row->max_len_k;
+  return publish(context, program, program->cls);
 }
 
 /* ---- kernels: entries on the device ---------------------------------------------------------- */
@@ -206,7 +185,8 @@ static attune_status result_parts(attune_context *context, const attune_variant 
     free(parts);
     return status;
   }
-  for (int i = 0; i < program->count; i++) limit_keys(program, &parts[i].entry.tile);
+  for (int i = 0; i < program->count; i++)
+    attune__limit_len_k(&program->max_len_k, &parts[i].entry.tile);
   program->variant.arch = parts[0].entry.variant.arch;
   attune__variant_name(&program->variant, 1, program->name);
   hand_over(program, parts);

@@ -22,6 +22,7 @@ typedef struct attune__set_row {
   attune_variant variant; /* part 0 */
   attune_class cls;
   attune_corner corner; /* 0: the spec named none */
+  int32_t max_len_k;    /* the most keys that its kernels take, by their names; 0: any number */
   int kernel_count;
   int kernel[ATTUNE_MAX_PARTS]; /* indices into kernels */
 } attune__set_row;

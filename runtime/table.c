@@ -42,11 +42,23 @@ static inline attune__record *probe(attune__slots *slots, const attune__key *key
   }
 }
 
-attune_program *attune__table_find(attune__table *table, const attune__key *key, attune_class cls) {
+/* The narrowest program of a list that takes so many keys. */
+static inline attune_program *taking(_Atomic(attune__limited *) *list, int32_t len_k) {
+  attune__limited *one = atomic_load_explicit(list, memory_order_acquire);
+  while (one && one->max_len_k < len_k)
+    one = atomic_load_explicit(&one->wider, memory_order_acquire);
+  return one ? one->program : NULL;
+}
+
+attune_program *attune__table_find(attune__table *table, const attune__key *key, attune_class cls,
+                                   int32_t len_k) {
   attune__slots *slots = atomic_load_explicit(&table->slots, memory_order_acquire);
   size_t at;
   attune__record *record = probe(slots, key, &at);
-  return record ? atomic_load_explicit(&record->serves[cls], memory_order_acquire) : NULL;
+  if (!record) return NULL;
+  attune_program *program = taking(&record->limited[cls], len_k);
+  if (!program) program = taking(&record->limited[ATTUNE_CLASS_ANY], len_k);
+  return program ? program : atomic_load_explicit(&record->serves[cls], memory_order_acquire);
 }
 
 static attune__slots *slots_new(int bits, attune__slots *older) {
@@ -65,11 +77,23 @@ attune_status attune__table_init(attune__table *table) {
   return slots ? ATTUNE_OK : attune_fail(ATTUNE_NO_MEMORY, "no memory for the lookup table");
 }
 
+static void free_record(attune__record *record) {
+  for (int cls = 0; record && cls < ATTUNE_CLASS_COUNT; cls++) {
+    attune__limited *one = atomic_load_explicit(&record->limited[cls], memory_order_relaxed);
+    while (one) {
+      attune__limited *wider = atomic_load_explicit(&one->wider, memory_order_relaxed);
+      free(one);
+      one = wider;
+    }
+  }
+  free(record);
+}
+
 void attune__table_free(attune__table *table) {
   attune__slots *slots = atomic_load_explicit(&table->slots, memory_order_relaxed);
   if (!slots) return;
   for (size_t i = 0; i < (size_t)1 << slots->bits; i++)
-    free(atomic_load_explicit(&slots->slot[i], memory_order_relaxed));
+    free_record(atomic_load_explicit(&slots->slot[i], memory_order_relaxed));
   while (slots) {
     attune__slots *older = slots->older;
     free(slots);
@@ -101,8 +125,8 @@ static attune_program *winner(const attune__record *record, int cls) {
 
 /* Among archs that run on the context's, the larger number fits better: the newer minor, and a
  * suffix over none (sm_90a over sm_90). */
-static void enter(attune__record *record, attune_class cls, uint32_t arch,
-                  attune_program *program) {
+static void enter_unlimited(attune__record *record, attune_class cls, uint32_t arch,
+                            attune_program *program) {
   if (record->row[cls] && arch < record->arch[cls]) return;
   record->row[cls] = program;
   record->arch[cls] = arch;
@@ -110,12 +134,33 @@ static void enter(attune__record *record, attune_class cls, uint32_t arch,
     atomic_store_explicit(&record->serves[i], winner(record, i), memory_order_release);
 }
 
+/* In front of the first that takes as many keys: of two that take the same, the later one wins. */
+static attune_status enter_limited(attune__record *record, attune_class cls, int32_t max_len_k,
+                                   attune_program *program) {
+  _Atomic(attune__limited *) *at = &record->limited[cls];
+  attune__limited *wider, *one = calloc(1, sizeof *one);
+  if (!one) return attune_fail(ATTUNE_NO_MEMORY, "no memory for a row of the lookup table");
+  while ((wider = atomic_load_explicit(at, memory_order_relaxed)) && wider->max_len_k < max_len_k)
+    at = &wider->wider;
+  one->program = program, one->max_len_k = max_len_k;
+  atomic_init(&one->wider, wider);
+  atomic_store_explicit(at, one, memory_order_release);
+  return ATTUNE_OK;
+}
+
+static attune_status enter(attune__record *record, attune_class cls, uint32_t arch,
+                           int32_t max_len_k, attune_program *program) {
+  if (max_len_k) return enter_limited(record, cls, max_len_k, program);
+  enter_unlimited(record, cls, arch, program);
+  return ATTUNE_OK;
+}
+
 attune_status attune__table_add(attune__table *table, const attune__key *key, attune_class cls,
-                                uint32_t arch, attune_program *program) {
+                                uint32_t arch, int32_t max_len_k, attune_program *program) {
   attune__slots *slots = atomic_load_explicit(&table->slots, memory_order_relaxed);
   size_t at;
   attune__record *record = probe(slots, key, &at);
-  if (record) return enter(record, cls, arch, program), ATTUNE_OK;
+  if (record) return enter(record, cls, arch, max_len_k, program);
 
   if ((table->records + 1) * 2 > (size_t)1 << slots->bits) {
     slots = grow(table, slots);
@@ -125,7 +170,11 @@ attune_status attune__table_add(attune__table *table, const attune__key *key, at
   record = calloc(1, sizeof *record);
   if (!record) return attune_fail(ATTUNE_NO_MEMORY, "no memory for a row of the lookup table");
   record->key = *key;
-  enter(record, cls, arch, program);
+  attune_status status = enter(record, cls, arch, max_len_k, program);
+  if (status) {
+    free(record);
+    return status;
+  }
   atomic_store_explicit(&slots->slot[at], record, memory_order_release);
   table->records++;
   return ATTUNE_OK;

@@ -8,8 +8,9 @@
  * grow by building a new array; old arrays stay until the table is freed, so that a reader in the
  * middle of one is safe. Nothing is ever removed.
  *
- * Which row wins for a class: the arch that fits best; then the row for the class itself over
- * `any`; then the row that came later. */
+ * Which row wins for a class: one that takes len_k keys and not any number, of several the one that
+ * takes the fewest, the class's own before those of `any`; then the arch that fits best; then the
+ * row for the class itself over `any`; then the row that came later. */
 #ifndef ATTUNE_TABLE_H
 #define ATTUNE_TABLE_H
 
@@ -37,9 +38,17 @@ _Static_assert(sizeof(attune__key) == sizeof(attune_variant), "a variant is whol
 
 attune__key attune__key_of_variant(const attune_variant *variant);
 
+/* A program that takes few keys. */
+typedef struct attune__limited {
+  attune_program *program;
+  int32_t max_len_k;
+  _Atomic(struct attune__limited *) wider; /* the next that takes more */
+} attune__limited;
+
 typedef struct attune__record {
   attune__key key;
-  _Atomic(attune_program *) serves[ATTUNE_CLASS_COUNT]; /* what a reader takes; NULL: nothing */
+  _Atomic(attune__limited *) limited[ATTUNE_CLASS_COUNT]; /* narrowest first */
+  _Atomic(attune_program *) serves[ATTUNE_CLASS_COUNT];   /* what a reader takes; NULL: nothing */
   /* the writers' side: the row given for each class, and its arch */
   attune_program *row[ATTUNE_CLASS_COUNT];
   uint32_t arch[ATTUNE_CLASS_COUNT];
@@ -58,10 +67,12 @@ typedef struct attune__table {
 
 attune_status attune__table_init(attune__table *table);
 void attune__table_free(attune__table *table);
-/* The program for the key and class, NULL when there is none. Any thread. */
-attune_program *attune__table_find(attune__table *table, const attune__key *key, attune_class cls);
-/* Enters a row. The caller holds the writers' lock. */
+/* The program for the key, class and number of keys, NULL when there is none. Any thread. */
+attune_program *attune__table_find(attune__table *table, const attune__key *key, attune_class cls,
+                                   int32_t len_k);
+/* Enters a row of a program that takes max_len_k keys, 0: any number. The caller holds the
+ * writers' lock. */
 attune_status attune__table_add(attune__table *table, const attune__key *key, attune_class cls,
-                                uint32_t arch, attune_program *program);
+                                uint32_t arch, int32_t max_len_k, attune_program *program);
 
 #endif

@@ -96,9 +96,15 @@ int attune__class_parse(const char *text, int *ok);
 int attune__op_parts(int op);
 const char *attune__part_suffix(int op, int part);
 
-/* The most keys that a kernel of the tile takes; 0: any number. */
+/* The most keys that a kernel of the tile takes; 0: any number. A row of such a kernel stands
+ * beside others of its variant and class. */
 static inline int32_t attune__tile_max_len_k(const attune_tile *tile) {
   return tile->family == ATTUNE_FAMILY_SHORT ? tile->block_n : 0;
+}
+/* Of a program: takes the limit of one more part into account. */
+static inline void attune__limit_len_k(int32_t *limit, const attune_tile *part) {
+  int32_t most = attune__tile_max_len_k(part);
+  if (most && (!*limit || most < *limit)) *limit = most;
 }
 
 /* The variant of a problem for an arch: checks every field, fills defaults, folds the pins to their
