@@ -205,6 +205,17 @@ START_TEST(warpgroup_kernels) {
 }
 END_TEST
 
+/* Family short: one panel and several, keys that end in half a step of P V, fewer rows a tile than
+ * queries, a tile beyond the queries, packed heads, and warpgroups that take turns. */
+START_TEST(kernels_of_few_keys) {
+  static const char *const names[] = {"attn_fwd_sm90a_bf16_d64__short_m72n136s2w16c1",
+                                      "attn_fwd_sm90a_fp16_d40_causal__short_m64n144s2w12t1",
+                                      "attn_fwd_sm90a_bf16_d32_window__short_m136n136s3w16t1c2",
+                                      "attn_fwd_sm90a_fp16_d72_window__short_m128n144s2w16"};
+  for (size_t k = 0; k < sizeof names / sizeof *names; k++) run_program("sm_90a", &names[k], 1);
+}
+END_TEST
+
 START_TEST(standard_attention) {
   static const char *const causal[] = {"attn_standard_qk_sm80_fp32_d64_causal__fma_m32n64",
                                        "attn_standard_softmax_sm80_fp32_d64_causal__fma_m2w2",
@@ -275,4 +286,4 @@ START_TEST(a_hundred_schedules) {
 END_TEST
 
 TEST_MAIN("cpu_kernels", one_pass_kernels, tensor_core_kernels, warpgroup_kernels,
-          standard_attention, threads_count_alike, a_hundred_schedules)
+          kernels_of_few_keys, standard_attention, threads_count_alike, a_hundred_schedules)

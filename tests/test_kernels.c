@@ -265,6 +265,21 @@ START_TEST(tensor_cores_with_features) {
 }
 END_TEST
 
+/* The tiles of family short that take most registers, and those with most in flight. */
+START_TEST(all_keys_in_one_step) {
+  static const char *const names[] = {"attn_fwd_sm90a_bf16_d64__short_m200n200s3w16c1",
+                                      "attn_fwd_sm90a_fp16_d64_window__short_m200n200s2w16t1",
+                                      "attn_fwd_sm90a_bf16_d64_causal_g8__short_m256n256s2w12c3",
+                                      "attn_fwd_sm90a_fp16_d32_window__short_m136n136s4w20",
+                                      "attn_fwd_sm90a_bf16_d64_causal__short_m80n80s7w24c1",
+                                      "attn_fwd_sm90a_fp16_d128_window_g4__short_m128n128s2w16",
+                                      "attn_fwd_sm90a_bf16_d80__short_m192n208s2w12"};
+  count = 0;
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) add_named(names[i]);
+  compile_all();
+}
+END_TEST
+
 START_TEST(tensor_cores) {
   static const int causal = ATTUNE_MASK_CAUSAL, window = ATTUNE_MASK_WINDOW;
   static const int fp16 = ATTUNE_DTYPE_FP16, bf16 = ATTUNE_DTYPE_BF16;
@@ -308,4 +323,4 @@ END_TEST
 
 TEST_MAIN("kernels", edges_of_family_wgmma, ci_matrix, ci_features, models_sample,
           masks_types_alignments, edges_of_tiles, features_of_family_fma, head_dims_of_family_fma,
-          tensor_cores, tensor_cores_with_features)
+          tensor_cores, tensor_cores_with_features, all_keys_in_one_step)

@@ -271,6 +271,28 @@ START_TEST(a_grid_too_large_launches_no_part) {
 }
 END_TEST
 
+/* fake_args has 100 keys. */
+START_TEST(more_keys_than_a_kernel_takes_are_refused) {
+  const fake_row row = {.variant = "attn_fwd_sm80_fp16_d64", .tile = "short_m104n104s2w12"};
+  bench b;
+  bench_open(&b, &row);
+  b.problem.len_k = 104;
+  bench_prepare(&b);
+  attune_attn_args args = fake_args();
+  ck_assert_msg(!attune_launch(b.program, &args, NULL), "%s", attune_error());
+  ck_assert_int_eq(b.log.launches, 1);
+  args.len_k = 104;
+  ck_assert_msg(!attune_launch(b.program, &args, NULL), "%s", attune_error());
+  args.len_k = 105;
+  ck_assert_int_eq(attune_launch(b.program, &args, NULL), ATTUNE_INVALID);
+  ck_assert_ptr_nonnull(strstr(attune_error(),
+                               "len_k 105: kernel attn_fwd_sm80_fp16_d64__short_m104n104s2w12 "
+                               "takes up to 104 keys"));
+  ck_assert_int_eq(b.log.launches, 2);
+  bench_close(&b);
+}
+END_TEST
+
 START_TEST(pins_are_verified_at_launch) {
   attune_pinset pins = {0};
   attune_pin wanted = {"window_left", 127};
@@ -367,6 +389,6 @@ TEST_MAIN("launch", grids_follow_their_rule, a_group_shares_its_tiles,
           workspaces_follow_their_rule, recipes_that_cannot_be_launched_are_refused,
           a_launch_takes_its_numbers_from_the_recipe, a_program_of_three_launches_in_order,
           nothing_to_do_is_no_launch, a_grid_too_large_launches_no_part,
-          pins_are_verified_at_launch, the_specs_corner_is_the_default,
-          launching_a_problem_is_the_three_steps, alignment_is_the_kernels,
-          buffers_go_to_the_device)
+          more_keys_than_a_kernel_takes_are_refused, pins_are_verified_at_launch,
+          the_specs_corner_is_the_default, launching_a_problem_is_the_three_steps,
+          alignment_is_the_kernels, buffers_go_to_the_device)

@@ -122,6 +122,45 @@ START_TEST(the_class_of_the_shape_chooses) {
 }
 END_TEST
 
+static const char *keys_serving(attune_context *context, attune_problem p, int heads, int len_q,
+                                int len_k) {
+  p.batch = 1, p.heads_q = p.heads_kv = heads, p.len_q = len_q, p.len_k = len_k;
+  return strrchr(fake_info(fake_find(context, &p)).kernels[0].name, '_') + 1;
+}
+
+/* Rows of family short take up to block_n keys: the narrowest that suffices, then any other. */
+START_TEST(the_number_of_keys_chooses) {
+  static const fake_row rows[] = {
+      {.variant = "attn_fwd_sm90a_fp16_d64", .tile = "short_m200n200s3w16"},
+      {.variant = "attn_fwd_sm90a_fp16_d64", .tile = "wgmma_m128n128s2w12"},
+      {.variant = "attn_fwd_sm90a_fp16_d64", .tile = "short_m80n80s7w24"},
+      {.variant = "attn_fwd_sm90a_fp16_d64",
+       .cls = ATTUNE_CLASS_SHORT_FEW,
+       .tile = "short_m128n128s4w16"},
+      {.variant = "attn_fwd_sm90a_bf16_d64", .tile = "short_m64n64s2w12"}};
+  char path[FAKE_PATH];
+  attune_context *context = fake_open("sm_90a", NULL, NULL);
+  fake_folder(path);
+  fake_open_set(context, path, rows, COUNT(rows));
+  attune_problem p = fake_problem(rows[0].variant);
+  ck_assert_str_eq(keys_serving(context, p, 100, 80, 80), "m80n80s7w24");
+  ck_assert_str_eq(keys_serving(context, p, 100, 80, 81), "m200n200s3w16");
+  ck_assert_str_eq(keys_serving(context, p, 100, 9000, 200), "m200n200s3w16");
+  ck_assert_str_eq(keys_serving(context, p, 100, 200, 201), "m128n128s2w12");
+  ck_assert_str_eq(keys_serving(context, p, 8, 80, 0), "m128n128s4w16"); /* the class's own */
+  ck_assert_str_eq(keys_serving(context, p, 8, 80, 128), "m128n128s4w16");
+  ck_assert_str_eq(keys_serving(context, p, 8, 80, 129), "m200n200s3w16");
+  ck_assert_str_eq(keys_serving(context, p, 8, 80, 201), "m128n128s2w12");
+  p = fake_problem(rows[4].variant);
+  p.len_k = 64;
+  fake_find(context, &p);
+  p.len_k = 65;
+  expect_miss(context, &p, ATTUNE_NOT_FOUND, "has a row for other shapes or fewer keys");
+  attune_close(context);
+  fake_remove(path);
+}
+END_TEST
+
 START_TEST(an_elem_row_serves_aligned_problems_and_says_so_once) {
   static const fake_row rows[] = {{.variant = "attn_fwd_sm80_fp16_d64_elem"},
                                   {.variant = "attn_fwd_sm80_fp16_d128"}};
@@ -351,6 +390,7 @@ START_TEST(threads_find_while_sets_open_and_misses_are_made) {
 END_TEST
 
 TEST_MAIN("lookup", hits_agree_with_the_full_check, defaults_are_filled_in, the_best_arch_wins,
-          the_class_of_the_shape_chooses, an_elem_row_serves_aligned_problems_and_says_so_once,
-          pins_and_their_absence_never_meet, a_miss_names_the_field, values_out_of_range_never_hit,
-          each_goes_in_name_order, threads_find_while_sets_open_and_misses_are_made)
+          the_class_of_the_shape_chooses, the_number_of_keys_chooses,
+          an_elem_row_serves_aligned_problems_and_says_so_once, pins_and_their_absence_never_meet,
+          a_miss_names_the_field, values_out_of_range_never_hit, each_goes_in_name_order,
+          threads_find_while_sets_open_and_misses_are_made)
