@@ -178,10 +178,19 @@ static void read_rows(attune_jit *jit) {
   attune__text_free(&messages);
 }
 
-/* The row for the problem's class on this GPU, a copy; *speaks: there are rows of the variant, so
- * what is made now is for this class alone. */
-static const attune__tuned_row *measured(attune_jit *jit, const attune_request *request,
-                                         attune_class cls, int *speaks, attune__tuned_row *copy) {
+/* Whether the row's kernels take so many keys. */
+static int takes(const attune__tuned_row *row, int64_t len_k) {
+  int32_t most = 0;
+  for (int i = 0; i < row->tiles.count; i++) attune__limit_len_k(&most, &row->tiles.tile[i]);
+  return !most || len_k <= most;
+}
+
+/* The row for the problem's class and keys on this GPU, a copy; *speaks: there are rows of the
+ * variant, so what is made now is for this class alone. */
+static const attune__tuned_row *measured(attune_jit *jit, const attune__online_wish *wish,
+                                         int *speaks, attune__tuned_row *copy) {
+  const attune_request *request = &wish->request;
+  const attune_class cls = wish->cls;
   attune_nvrtc_info compiler;
   char why[ATTUNE_REASON_MAX];
   attune__tuned_key key = jit->key;
@@ -196,7 +205,7 @@ static const attune__tuned_row *measured(attune_jit *jit, const attune_request *
   if (row) *copy = *row, row = copy;
   pthread_mutex_unlock(&jit->lock);
   if (!row && why[0]) say(jit, ATTUNE_LEVEL_INFO, "planned, not measured: %s", why);
-  return row;
+  return row && takes(row, wish->shape.len_k) ? row : NULL;
 }
 
 static attune_status make_measured(attune_jit *jit, const attune_request *request,
@@ -274,7 +283,7 @@ static attune_status make_program(attune_jit *jit, const attune__online_wish *wi
   if (!part) return attune_fail(ATTUNE_NO_MEMORY, "a program of %d kernels", parts);
   *result = (attune_miss_result){.count = parts, .free_entries = free_entries, .owner = part};
   int speaks;
-  const attune__tuned_row *row = measured(jit, request, cls, &speaks, &known);
+  const attune__tuned_row *row = measured(jit, wish, &speaks, &known);
   if (jit->online && jit->tune) speaks = 1; /* other classes have a turn of their own */
   int wanted = !row && jit->online;
   if (wanted && jit->tune == ATTUNE_TUNE_ONCE) row = tune_now(jit, wish, &fresh);
