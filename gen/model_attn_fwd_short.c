@@ -120,21 +120,19 @@ static int legal(const attune_variant *v, const attune_tile *t, char *reason, si
 static const int lengths[] = {32,  48,  64,  80,  96,  112, 128, 144,
                               160, 176, 192, 200, 208, 224, 240, 256};
 
-/* Two stages, and as many as an SM holds; maxima in two chains. */
+/* As many stages as an SM holds: what is in flight is what this family is about. Maxima in two
+ * chains. */
 static int candidates(const attune_variant *v, attune_tile *out, int max) {
   int count = 0;
   for (size_t k = 0; k < sizeof lengths / sizeof *lengths; k++) {
-    int item = 3 * lengths[k] * panels(v) * panel(v), most = SMEM_FOR_ITEMS / item;
-    for (int warps = 12; warps <= 24; warps += 4)
-      for (int all = 0; all <= (most > 2) && count < max; all++)
-        out[count++] = (attune_tile){.family = ATTUNE_FAMILY_SHORT,
-                                     .block_m = (uint16_t)lengths[k],
-                                     .block_n = (uint16_t)lengths[k],
-                                     .stages = (uint8_t)(!all                ? 2
-                                                         : most < MAX_STAGES ? most
-                                                                             : MAX_STAGES),
-                                     .warps = (uint8_t)warps,
-                                     .chains = 1};
+    int item = 3 * lengths[k] * panels(v) * panel(v), stages = SMEM_FOR_ITEMS / item;
+    for (int warps = 12; warps <= 24 && count < max; warps += 4)
+      out[count++] = (attune_tile){.family = ATTUNE_FAMILY_SHORT,
+                                   .block_m = (uint16_t)lengths[k],
+                                   .block_n = (uint16_t)lengths[k],
+                                   .stages = (uint8_t)(stages < MAX_STAGES ? stages : MAX_STAGES),
+                                   .warps = (uint8_t)warps,
+                                   .chains = 1};
   }
   return count;
 }

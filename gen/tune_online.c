@@ -50,7 +50,8 @@ static attune_status planned_tiles(const session *s, attune__tiles *out) {
 /* 0 when no program of the variant serves the class yet. */
 static int program_tiles(const session *s, attune__tiles *out) {
   attune__key key = attune__key_of_variant(&s->wish->request.variant);
-  attune_program *program = attune__find(s->online->context, &key, s->wish->cls);
+  attune_program *program =
+      attune__find(s->online->context, &key, s->wish->cls, (int32_t)s->wish->shape.len_k);
   attune_program_info info = attune_program_info_init();
   if (!program || attune_info(program, &info)) return 0;
   out->count = info.kernel_count;
