@@ -118,7 +118,8 @@ START_TEST(pages_know_every_command) {
        "  grep -q \"^    $command) \" $T/share/zsh/site-functions/_attune &&"
        "  grep -q \" -a $command \" $T/share/fish/vendor_completions.d/attune.fish ||"
        "  { echo \"$command is missing\"; exit 1; }; echo -n \"$command \"; done");
-  ck_assert_ptr_nonnull(strstr(shell_output, "list plan explain emit build verify bench run "));
+  ck_assert_ptr_nonnull(
+      strstr(shell_output, "list plan explain emit build verify bench tune run "));
   must("! groff -man -Tascii -ww -z $T/share/man/man1/attune.1 2>&1 >/dev/null | grep .");
 }
 END_TEST
