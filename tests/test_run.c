@@ -1,7 +1,7 @@
 /* test_run.c - what `make run` promises a machine without a GPU: the default set built, every
  * kernel executed, checked and compared with float64 on the CPU device; and that kernels which are
- * wrong on purpose do not pass. The set stays in build/, so that a second run compiles what
- * changed. Needs NVRTC; a fresh build takes most of the time. */
+ * wrong on purpose do not pass. The set stays in build/ (as built.h's), so that a second run
+ * compiles what changed. Needs NVRTC; a fresh build takes most of the time. */
 #include "test.h"
 
 #include <limits.h>
@@ -27,15 +27,15 @@ static int attune(const char *words) {
 /* Sanitizers look at the program, not at the kernels, and take ten times as long: fewer do there.
  */
 #ifdef __SANITIZE_ADDRESS__
-#define SPEC    "specs/article.yaml"
+#define SPEC    "article"
 #define KERNELS "8"
 #else
-#define SPEC    "specs/default.yaml"
+#define SPEC    "default"
 #define KERNELS "96"
 #endif
 
 START_TEST(every_default_kernel) {
-  int code = attune("run " SPEC " -o build/sets/test-run --device cpu");
+  int code = attune("run specs/" SPEC ".yaml -o build/sets/test-" SPEC " --device cpu");
   ck_assert_str_eq(last, "verified " KERNELS " of " KERNELS " kernels on cpu\n");
   ck_assert_int_eq(code, 0);
 }

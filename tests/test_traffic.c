@@ -1,11 +1,13 @@
 /* test_traffic.c - formula == counted, to the byte: every kernel of every shipped spec, executed on
  * the CPU device with every check on three shapes: tails, a mask's corner, grouped heads.
  *
- * Kernels are compiled to PTX alone, on as many threads as the machine has cores. Needs NVRTC. */
+ * Kernels of specs are those that other programs build too (built.h); the rest is compiled to PTX
+ * alone. As many threads as the machine has cores. Needs NVRTC. */
 #include "../gen/expand.h"
 #include "../gen/nvrtc.h"
 #include "../gen/probe.h"
 #include "../gen/template.h"
+#include "built.h"
 #include "test.h"
 
 #include <pthread.h>
@@ -13,9 +15,9 @@
 
 /* Sanitizers look at the program, not at the kernels, and take ten times as long: the CI matrix,
  * which has every dtype, mask and alignment, is enough there. */
-static const char *const specs[] = {"specs/ci.yaml", "specs/ci_features.yaml",
+static const char *const specs[] = {"ci", "ci_features",
 #ifndef __SANITIZE_ADDRESS__
-                                    "specs/default.yaml", "specs/article.yaml"
+                                    "default", "article"
 #endif
 };
 enum { SPECS = sizeof specs / sizeof *specs, SHAPES = 3, FLOATS = 1 << 18, THREADS_MAX = 16 };
@@ -24,7 +26,8 @@ enum { SPECS = sizeof specs / sizeof *specs, SHAPES = 3, FLOATS = 1 << 18, THREA
 typedef struct work {
   const attune_kernel *kernel[ATTUNE_MAX_PARTS];
   int kernels;
-  char fault[512]; /* "": all was well */
+  const char *spec; /* where they are built; NULL: nowhere yet */
+  char fault[512];  /* "": all was well */
 } work;
 
 typedef struct queue {
@@ -63,7 +66,8 @@ static attune_status open_probe(const work *w, attune__probe **out) {
   cpu.threads = 1;
   attune_status status = ATTUNE_OK;
   for (int i = 0; i < w->kernels && status == ATTUNE_OK; i++)
-    status = make_entry(w->kernel[i], &entry[i], &bytes[i]);
+    status = w->spec ? read_built(w->spec, w->kernel[i]->name, &entry[i], &bytes[i])
+                     : make_entry(w->kernel[i], &entry[i], &bytes[i]);
   if (status == ATTUNE_OK)
     status = attune__probe_open(&cpu, (const void *const *)entry, bytes, w->kernels, out);
   for (int i = 0; i < ATTUNE_MAX_PARTS; i++) free(entry[i]);
@@ -148,38 +152,30 @@ static void run_queue(queue *q) {
   pthread_mutex_destroy(&q->lock);
 }
 
-static void check_spec(const char *path, const float *data) {
-  attune_spec spec;
+static void check_spec(const char *name, const float *data) {
   attune_job job;
-  attune__text errors = {0};
-  ck_assert_int_eq(
-      attune__spec_read(path, NULL, 0, &(attune_spec_options){.arch = NULL}, &spec, &errors),
-      ATTUNE_OK);
-  ck_assert_int_eq(attune__expand(&spec, &job, &errors), ATTUNE_OK);
+  build_spec(name, &job);
   queue q = {.item = calloc((size_t)(job.row_count + job.kernel_count), sizeof *q.item),
              .count = job.row_count,
              .data = data};
   unsigned char *covered = calloc((size_t)job.kernel_count, 1);
   ck_assert(q.item && covered);
   for (int row = 0; row < job.row_count; row++) {
-    q.item[row].kernels = job.rows[row].kernel_count;
+    q.item[row].kernels = job.rows[row].kernel_count, q.item[row].spec = name;
     for (int i = 0; i < q.item[row].kernels; i++) {
       q.item[row].kernel[i] = &job.kernels[job.rows[row].kernel[i]];
       covered[job.rows[row].kernel[i]] = 1;
     }
   }
-  /* the kernels of a variant's other families, which no row names */
-  for (int i = 0; i < job.kernel_count; i++) {
+  for (int i = 0; i < job.kernel_count; i++) { /* reached by name: another family has the row */
     if (covered[i]) continue;
     ck_assert_int_eq(attune__op_parts(job.kernels[i].variant.op), 1);
-    q.item[q.count++] = (work){.kernel = {&job.kernels[i]}, .kernels = 1};
+    q.item[q.count++] = (work){.kernel = {&job.kernels[i]}, .kernels = 1, .spec = name};
   }
   run_queue(&q);
   for (int row = 0; row < q.count; row++) ck_assert_str_eq(q.item[row].fault, "");
   free(covered), free(q.item);
   attune__job_free(&job);
-  attune__spec_free(&spec);
-  attune__text_free(&errors);
 }
 
 START_TEST(counted_bytes_are_the_formulas) {
