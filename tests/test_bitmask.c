@@ -24,7 +24,8 @@ static int seen[3]; /* how often each class was wanted */
 
 static void check_classes(const uint32_t *bits, int64_t stride, int rows, int keys) {
   int across = (keys + 63) / 64, down = (rows + 63) / 64;
-  uint8_t *classes = malloc((size_t)across * (size_t)down); /* exactly: sanitizers see one too many */
+  uint8_t *classes =
+      malloc((size_t)across * (size_t)down); /* exactly: sanitizers see one too many */
   ck_assert_ptr_nonnull(classes);
   ck_assert_int_eq(attune_bitmask_classes(bits, stride, rows, keys, classes), ATTUNE_OK);
   for (int m = 0; m < down; m++)

@@ -51,7 +51,8 @@ START_TEST(both_sides_lay_the_block_out_alike) {
   {#name, CUDA_##type, offsetof(attune_params_attn_standard, name)},
   static const field standard[] = {ATTUNE_PARAMS_ATTN_STANDARD(P)};
 #undef P
-  check_layout(forward, sizeof forward / sizeof *forward, attune__param_bytes(ATTUNE_OP_ATTN_FWD, 0));
+  check_layout(forward, sizeof forward / sizeof *forward,
+               attune__param_bytes(ATTUNE_OP_ATTN_FWD, 0));
   check_layout(standard, sizeof standard / sizeof *standard,
                attune__param_bytes(ATTUNE_OP_ATTN_STANDARD, 0));
   ck_assert_uint_eq(attune__param_bytes(0, 0), 0);

@@ -1,6 +1,6 @@
-/* tensormap_bytes.h - the CPU device's own encoding of a tensor map: 128 bytes of the parameter block,
- * which cuTensorMapEncodeTiled fills for a GPU. Same rules; a kernel sees no difference. Bases are
- * tagged pointers (memory.h). */
+/* tensormap_bytes.h - the CPU device's own encoding of a tensor map: 128 bytes of the parameter
+ * block, which cuTensorMapEncodeTiled fills for a GPU. Same rules; a kernel sees no difference.
+ * Bases are tagged pointers (memory.h). */
 #ifndef ATTUNE_CPU_TENSORMAP_BYTES_H
 #define ATTUNE_CPU_TENSORMAP_BYTES_H
 
