@@ -76,20 +76,20 @@ START_TEST(wrong_words_are_refused) {
 }
 END_TEST
 
-/* A template that loads Q twice. */
+/* A template that loads K twice. */
 START_TEST(more_bytes_than_the_formula_fail) {
   char folder[64], line[512], variables[128];
   scratch_make(folder);
   snprintf(line, sizeof line,
-           "cp -r templates/. %s && sed -i '/load_tile<kHeadDimQK>(smem.q, q,/{h;p;g}' "
-           "%s/attn_fwd/fma.cu",
+           "cp -r templates/. %s && sed -i '/load_tile<kHeadDimQK>(smem.k, k,/{h;p;g}' "
+           "%s/attn_fwd/fma_apart.cuh",
            folder, folder);
   ck_assert_int_eq(system(line), 0);
   snprintf(variables, sizeof variables, "ATTUNE_TEMPLATES=%s", folder);
   ck_assert_int_eq(attune(variables, "trace attn_fwd_sm80_fp32_d64__fma_m64n64 --shape q=100,k=70"),
                    1);
-  expect("q        read           51,200         102,400       51200");
-  expect("counted bytes differ from the formula by 51200");
+  expect("k        read           71,680         143,360       71680");
+  expect("counted bytes differ from the formula by 71680");
   scratch_remove(folder);
   scratch_remove(store);
 }
