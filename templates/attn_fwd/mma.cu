@@ -34,9 +34,13 @@
 //@   include("score/sink.cuh")
 
 //@ end
+//@ include("prim/address.cuh")
+
 //@ include("prim/copy.cuh")
 
 //@ include("prim/tile16.cuh")
+
+//@ include("prim/quad.cuh")
 
 //@ include("prim/fragment.cuh")
 
@@ -296,8 +300,7 @@ __device__ __forceinline__ void store_row(out_t *to, const Rows &rows, int band,
   }
 }
 //@ else
-// Stores a lane's part of one row, times `factor`. Neighbouring lanes swap words, so that each has
-// four columns of one group: a quad writes 32 bytes at a time.
+// Stores a lane's part of one row, times `factor`.
 __device__ __forceinline__ void store_row(out_t *to, const Rows &rows, int band, int half,
                                           float factor, bool inside) {
   const bool odd = lane() % 2;
@@ -309,8 +312,7 @@ __device__ __forceinline__ void store_row(out_t *to, const Rows &rows, int band,
       const float(&o)[4] = rows.o[band][g + e];
       word[e] = pack(o[2 * half] * factor, o[2 * half + 1] * factor);
     }
-    const u32 got = __shfl_xor_sync(0xffffffff, odd ? word[0] : word[1], 1);
-    const uint2 four = odd ? make_uint2(got, word[1]) : make_uint2(word[0], got);
+    const uint2 four = swap_words(word[0], word[1]);
     const int at = (g / 2 * kSplit + part()) * 16 + odd * 8 + lane() % 4 / 2 * 4;
     if (inside && at < kHeadDimV) *reinterpret_cast<uint2 *>(to + at) = four;
   }

@@ -21,13 +21,18 @@
 
 //@ include("prim/address.cuh")
 
+//@ include("prim/chunk.cuh")
+
 //@ include("prim/mbarrier.cuh")
 
 //@ include("prim/tma.cuh")
 
 //@ include("prim/wgmma.cuh")
 
-__device__ __forceinline__ unsigned lane() { return threadIdx.x % 32; }
+//@ include("prim/quad.cuh")
+
+//@ include("prim/accumulator.cuh")
+
 __device__ __forceinline__ unsigned warp_of_group() { return threadIdx.x % 128 / 32; }
 
 constexpr int kGroups = kWarps / 4 - 1;  // warpgroups that multiply
@@ -135,9 +140,6 @@ struct Rows {
   float max[2], sum[2], o[kPadded / 2];
 };
 
-// Element e of an accumulator: row half(e) * 8 below the thread's first.
-__device__ __forceinline__ constexpr int half(int e) { return e / 2 % 2; }
-
 // S = Q K^T, under way. Rows of Q beyond the item's are K's: what comes of them goes nowhere.
 __device__ __forceinline__ void start_scores(float (&s)[kBlockN / 2], u32 tile_q, u32 tile_k) {
   const u64 q = describe<kPanel>(tile_q, 0), k = describe<kPanel>(tile_k, 0);
@@ -185,20 +187,6 @@ __device__ __forceinline__ void mask_scores(float (&s)[kBlockN / 2], const Job &
   }
 }
 
-// The largest score of row h, over the four lanes that share it. Order knob kChains: maxima in
-// several chains, so that they wait less for each other.
-__device__ __forceinline__ float row_max(const float (&s)[kBlockN / 2], int h) {
-  float chain[kChains + 1];
-#pragma unroll
-  for (int c = 0; c <= kChains; c++) chain[c] = s[c / 2 * 4 + 2 * h + c % 2];
-#pragma unroll
-  for (int c = kChains + 1; c < kBlockN / 4; c++)
-    chain[c % (kChains + 1)] = fmaxf(chain[c % (kChains + 1)], s[c / 2 * 4 + 2 * h + c % 2]);
-#pragma unroll
-  for (int c = 1; c <= kChains; c++) chain[0] = fmaxf(chain[0], chain[c]);
-  return lanes_max<4>(chain[0]);
-}
-
 // P = 2^(unit S - max) in the place of S, and its sums.
 __device__ __forceinline__ void softmax(float (&s)[kBlockN / 2], Rows &rows, float unit) {
 #pragma unroll
@@ -226,24 +214,20 @@ __device__ __forceinline__ void finish_rows(const Params &params, const Place &p
   }
 }
 
-// O /= sum. A row that sees no key gives 0, whatever V holds where others look.
+// O /= sum.
 __device__ __forceinline__ void scale_output(Rows &rows, const float (&factor)[2]) {
 #pragma unroll
   for (int e = 0; e < kPadded / 2; e++) rows.o[e] *= factor[half(e)];
-  if (factor[0] != 0 && factor[1] != 0) return;
-#pragma unroll
-  for (int e = 0; e < kPadded / 2; e++) rows.o[e] = factor[half(e)] != 0 ? rows.o[e] : 0;
+  clear_empty(rows.o, factor);
 }
 
 // O of a warp's 16 rows, from row `first` of the item on, to their place among the rows of Q.
 __device__ __forceinline__ void keep_output(const Rows &rows, u32 tile_q, int first) {
-  constexpr int kChunks = kPanel / 16;  // of a panel's row, swizzled
 #pragma unroll
   for (int step = 0; step < kStepsO; step++) {
     const float *o = &rows.o[8 * step];
-    const auto place_of_chunk = [&](int row, int chunk) {
-      const u32 at = (first + row) * kPanel + chunk % kChunks * 16;
-      return tile_q + chunk / kChunks * (kBlockM * kPanel) + (at ^ (at >> 3 & (kChunks - 1) * 16));
+    const auto place_of_chunk = [&](unsigned row, unsigned chunk) {
+      return swizzled_chunk<kPanel, kBlockM>(tile_q, first + row, chunk);
     };
     //@ if tile.block_m % 16 == 8 then
     // The item's last 8 rows
@@ -258,8 +242,7 @@ __device__ __forceinline__ void keep_output(const Rows &rows, u32 tile_q, int fi
   }
 }
 
-// O from the registers, where TMA would write rows that are not in use: a quad writes 32 bytes at a
-// time. Neighbouring lanes swap words, so that each has four columns of one group.
+// O from the registers, where TMA would write rows that are not in use.
 __device__ __forceinline__ void store_rows(const Params &params, const Place &place,
                                            const Rows &rows, int row) {
   const auto o = query_rows(place, params.o, params.o_stride_batch, params.o_stride_seq,
@@ -271,9 +254,7 @@ __device__ __forceinline__ void store_rows(const Params &params, const Place &pl
 #pragma unroll
     for (int g = 0; g < kPadded / 8; g += 2) {
       const float *x = &rows.o[4 * g + 2 * h];
-      const u32 left = pack(x[0], x[1]), right = pack(x[4], x[5]);
-      const u32 got = __shfl_xor_sync(0xffffffff, odd ? left : right, 1);
-      const uint2 four = odd ? make_uint2(got, right) : make_uint2(left, got);
+      const uint2 four = swap_words(pack(x[0], x[1]), pack(x[4], x[5]));
       const int at = (g + odd) * 8 + lane() % 4 / 2 * 4;
       if (inside && at < kHeadDimV) *reinterpret_cast<uint2 *>(to + at) = four;
     }

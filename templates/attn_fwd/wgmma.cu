@@ -28,13 +28,17 @@
 
 //@ include("prim/address.cuh")
 
+//@ include("prim/chunk.cuh")
+
 //@ include("prim/mbarrier.cuh")
 
 //@ include("prim/tma.cuh")
 
 //@ include("prim/wgmma.cuh")
 
-__device__ __forceinline__ unsigned lane() { return threadIdx.x % 32; }
+//@ include("prim/quad.cuh")
+
+//@ include("prim/accumulator.cuh")
 
 constexpr int kGroups = kWarps / 4 - 1;                       // warpgroups that multiply
 constexpr int kStepsQK = kPaddedQK / 16, kStepsPV = kBlockN / 16, kStepsO = kPaddedV / 16;
@@ -48,7 +52,7 @@ constexpr u32 kBytesK = kBlockN * kPaddedQK * 2, kBytesV = kBlockN * kPaddedV * 
 // Barriers of a hardware number: 0 is __syncthreads'.
 enum { kAllMultiply = 1, kTurn = 2, kOneGroup = kTurn + kGroups };
 
-// What a block works with: addresses in shared memory, and the kernel's scalars.
+// What a block works with: addresses in shared memory.
 struct Block {
   u32 q, k, v;
   u32 q_full, q_free, k_full, k_free, v_full, v_free;  // barriers, one a buffer
@@ -226,11 +230,6 @@ struct Rows {
   float max[2], sum[2], o[kPaddedV / 2];
 };
 
-// Element e of an accumulator: row half(e) * 8 below the thread's first, column column(e) from its
-// first.
-__device__ __forceinline__ constexpr int half(int e) { return e / 2 % 2; }
-__device__ __forceinline__ constexpr int column(int e) { return e / 4 * 8 + e % 2; }
-
 __device__ __forceinline__ void clear(Rows &rows) {
   rows.max[0] = rows.max[1] = kLowest, rows.sum[0] = rows.sum[1] = 0;
 #pragma unroll
@@ -257,20 +256,6 @@ __device__ __forceinline__ void start_output(Rows &rows, u32 (&p)[kBlockN / 4], 
     multiply_pv(rows.o, p[4 * step], p[4 * step + 1], p[4 * step + 2], p[4 * step + 3],
                 v + down<kPanelV>(step));
   products_commit();
-}
-
-// The largest score of row h, over the four lanes that share it. Order knob kChains: maxima in
-// several chains, so that they wait less for each other.
-__device__ __forceinline__ float row_max(const float (&s)[kBlockN / 2], int h) {
-  float chain[kChains + 1];
-#pragma unroll
-  for (int c = 0; c <= kChains; c++) chain[c] = s[c / 2 * 4 + 2 * h + c % 2];
-#pragma unroll
-  for (int c = kChains + 1; c < kBlockN / 4; c++)
-    chain[c % (kChains + 1)] = fmaxf(chain[c % (kChains + 1)], s[c / 2 * 4 + 2 * h + c % 2]);
-#pragma unroll
-  for (int c = 1; c <= kChains; c++) chain[0] = fmaxf(chain[0], chain[c]);
-  return lanes_max<4>(chain[0]);
 }
 
 // Gives row h the maximum of what was known and of `largest`; returns what its O must be multiplied
@@ -376,13 +361,6 @@ __device__ __forceinline__ void adjust_scores(float (&s)[kBlockN / 2], const Par
   }
 }
 
-// A row that sees no key gives 0, whatever V holds where others look.
-__device__ __forceinline__ void clear_empty(Rows &rows, const float (&factor)[2]) {
-  if (factor[0] != 0 && factor[1] != 0) return;
-#pragma unroll
-  for (int e = 0; e < kPaddedV / 2; e++) rows.o[e] = factor[half(e)] != 0 ? rows.o[e] : 0;
-}
-
 //@ local staged = tile.second_q == 1 and dtype.out == dtype.q and not features.varlen
 //@ if staged then
 // O by TMA, from the place of the warpgroup's rows of Q; all of them are read, and the next tile's Q
@@ -390,13 +368,11 @@ __device__ __forceinline__ void clear_empty(Rows &rows, const float (&factor)[2]
 __device__ __forceinline__ void store_box_of(const Params &params, const Place &place,
                                              const Rows &rows, const float (&factor)[2], u32 tile,
                                              int group) {
-  constexpr int kChunks = kPanelQK / 16;  // of a panel's row, swizzled
 #pragma unroll
   for (int step = 0; step < kStepsO; step++) {
     const float *o = &rows.o[8 * step];
-    const int chunk = 2 * step + lane() / 16;
-    const u32 at = (threadIdx.x % 128 / 32 * 16 + lane() % 16) * kPanelQK + chunk % kChunks * 16;
-    store_matrices(tile + chunk / kChunks * (kBlockM * kPanelQK) + (at ^ (at >> 3 & (kChunks - 1) * 16)),
+    store_matrices(swizzled_chunk<kPanelQK, kBlockM>(tile, threadIdx.x % 128 / 32 * 16 + lane() % 16,
+                                                     2 * step + lane() / 16),
                    pack(o[0] * factor[0], o[1] * factor[0]),
                    pack(o[2] * factor[1], o[3] * factor[1]),
                    pack(o[4] * factor[0], o[5] * factor[0]),
@@ -415,7 +391,7 @@ __device__ __forceinline__ void store_box_of(const Params &params, const Place &
 }
 
 //@ end
-// O from the registers: a quad writes 32 bytes at a time.
+// O from the registers.
 __device__ __forceinline__ void store_rows(const Params &params, const Place &place,
                                            const Rows &rows, const float (&factor)[2], int row) {
   const auto o = query_rows(place, params.o, params.o_stride_batch, params.o_stride_seq,
@@ -427,15 +403,10 @@ __device__ __forceinline__ void store_rows(const Params &params, const Place &pl
 #pragma unroll
     for (int g = 0; g < kPaddedV / 8; g += 2) {
 //@ if dtype.out == dtype.q then
-      // Neighbouring lanes swap words, so that each has four columns of one group.
-      u32 word[2];
-#pragma unroll
-      for (int e = 0; e < 2; e++)
-        word[e] = pack(rows.o[4 * (g + e) + 2 * h] * factor[h],
-                       rows.o[4 * (g + e) + 2 * h + 1] * factor[h]);
+      const float *x = &rows.o[4 * g + 2 * h];
       const bool odd = lane() % 2;
-      const u32 got = __shfl_xor_sync(0xffffffff, odd ? word[0] : word[1], 1);
-      const uint2 four = odd ? make_uint2(got, word[1]) : make_uint2(word[0], got);
+      const uint2 four = swap_words(pack(x[0] * factor[h], x[1] * factor[h]),
+                                    pack(x[4] * factor[h], x[5] * factor[h]));
       const int at = (g + odd) * 8 + lane() % 4 / 2 * 4;
       if (inside && at < kHeadDimV) *reinterpret_cast<uint2 *>(to + at) = four;
 //@ else
@@ -534,7 +505,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
 
     u32 p[kBlockN / 4];
     float factor[2];
-    // S of one step to P; `between` runs where the order knob says
+    // S of one step to scores, and to the maximum of row h
     const auto adjust = [&](float(&s)[kBlockN / 2], int n, auto masked) {
       adjust_scores<masked.yes>(s, params, place, bounds, row, steps.begin + n * kBlockN, steps.end,
                                 scale, softcap, bottom_right);
@@ -649,9 +620,9 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
       if (params.lse && lane() % 4 == 0 && row + 8 * h < place.row1)
         *lse.at(row + 8 * h) = row_lse(rows.max[h], sum);
     }
-    clear_empty(rows, factor);
+    clear_empty(rows.o, factor);
     __syncwarp();
-    //@ if tile.second_q == 1 and dtype.out == dtype.q and not features.varlen then
+    //@ if staged then
     // TMA leaves alone what is beyond the tensor, but not what is beyond the rows in use.
     if (!params.seqused_q)
       store_box_of(params, place, rows, factor, tile_q, group);

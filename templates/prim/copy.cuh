@@ -1,7 +1,4 @@
 // Copies of 16 bytes from device to shared memory.
-__device__ __forceinline__ u32 shared_address(const void *at) {
-  return (u32)__cvta_generic_to_shared(at);
-}
 
 // The same number, of which the compiler knows nothing. In a loop, what follows from it is computed
 // where it is used: the compiler would do it before the loop, at a register for each address.

@@ -2,8 +2,7 @@
 //   A, 16 x 16 in 4 words   rows g and g + 8, columns 2t, 2t + 1; then the same 8 columns on
 //   B, 16 x 8 in 2 words    rows 2t, 2t + 1; then the same 8 rows on; column g
 //   C, 16 x 8 in 4 floats   row g, columns 2t, 2t + 1; then row g + 8
-// So two C beside each other, rounded and packed, are an A.
-__device__ __forceinline__ unsigned lane() { return threadIdx.x % 32; }
+// So two C beside each other, rounded and packed, are an A. Needs lane of prim/quad.cuh.
 
 // Four 8 x 8 matrices; lanes 8 i .. 8 i + 7 give the addresses of the rows of the i-th.
 __device__ __forceinline__ void load_matrices(u32 (&x)[4], u32 at) {

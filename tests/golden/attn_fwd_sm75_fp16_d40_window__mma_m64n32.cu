@@ -317,10 +317,12 @@ __device__ __forceinline__ const kv_t *first_key(const Place &place, const kv_t 
   return tensor + place.head_kv * stride_head;
 }
 
-// Copies of 16 bytes from device to shared memory.
+// Shared memory by address.
 __device__ __forceinline__ u32 shared_address(const void *at) {
   return (u32)__cvta_generic_to_shared(at);
 }
+
+// Copies of 16 bytes from device to shared memory.
 
 // The same number, of which the compiler knows nothing. In a loop, what follows from it is computed
 // where it is used: the compiler would do it before the loop, at a register for each address.
@@ -426,12 +428,23 @@ __device__ __forceinline__ void negate_tile(elem_t (*tile)[kPitch]) {
     }
 }
 
+// Four lanes of a warp share a row of what the tensor cores accumulate: of each group of 8 columns a
+// lane has two, which rounded are a word.
+__device__ __forceinline__ unsigned lane() { return threadIdx.x % 32; }
+
+// Neighbouring lanes swap words of two groups, so that a quad stores 32 bytes at a time: an even lane
+// has four columns of the left group then, an odd one of the right, from column lane % 4 / 2 * 4 on.
+__device__ __forceinline__ uint2 swap_words(u32 left, u32 right) {
+  const bool odd = lane() % 2;
+  const u32 got = __shfl_xor_sync(0xffffffff, odd ? left : right, 1);
+  return odd ? make_uint2(got, right) : make_uint2(left, got);
+}
+
 // Matrices as the tensor cores want them in a warp's registers. With g = lane / 4, t = lane % 4:
 //   A, 16 x 16 in 4 words   rows g and g + 8, columns 2t, 2t + 1; then the same 8 columns on
 //   B, 16 x 8 in 2 words    rows 2t, 2t + 1; then the same 8 rows on; column g
 //   C, 16 x 8 in 4 floats   row g, columns 2t, 2t + 1; then row g + 8
-// So two C beside each other, rounded and packed, are an A.
-__device__ __forceinline__ unsigned lane() { return threadIdx.x % 32; }
+// So two C beside each other, rounded and packed, are an A. Needs lane of prim/quad.cuh.
 
 // Four 8 x 8 matrices; lanes 8 i .. 8 i + 7 give the addresses of the rows of the i-th.
 __device__ __forceinline__ void load_matrices(u32 (&x)[4], u32 at) {
@@ -646,8 +659,7 @@ __device__ __forceinline__ void clear_row(Rows &rows, int band, int half) {
     rows.o[band][g][2 * half] = rows.o[band][g][2 * half + 1] = 0;
 }
 
-// Stores a lane's part of one row, times `factor`. Neighbouring lanes swap words, so that each has
-// four columns of one group: a quad writes 32 bytes at a time.
+// Stores a lane's part of one row, times `factor`.
 __device__ __forceinline__ void store_row(out_t *to, const Rows &rows, int band, int half,
                                           float factor, bool inside) {
   const bool odd = lane() % 2;
@@ -659,8 +671,7 @@ __device__ __forceinline__ void store_row(out_t *to, const Rows &rows, int band,
       const float(&o)[4] = rows.o[band][g + e];
       word[e] = pack(o[2 * half] * factor, o[2 * half + 1] * factor);
     }
-    const u32 got = __shfl_xor_sync(0xffffffff, odd ? word[0] : word[1], 1);
-    const uint2 four = odd ? make_uint2(got, word[1]) : make_uint2(word[0], got);
+    const uint2 four = swap_words(word[0], word[1]);
     const int at = (g / 2 * kSplit + part()) * 16 + odd * 8 + lane() % 4 / 2 * 4;
     if (inside && at < kHeadDimV) *reinterpret_cast<uint2 *>(to + at) = four;
   }

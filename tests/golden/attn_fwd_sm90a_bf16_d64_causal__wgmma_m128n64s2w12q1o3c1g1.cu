@@ -368,6 +368,7 @@ __device__ __forceinline__ u32 shared_address(const void *at) {
   return (u32)__cvta_generic_to_shared(at);
 }
 
+// Chunks of 16 bytes in shared memory, by address.
 __device__ __forceinline__ uint4 load_shared(u32 at) {
   uint4 x;
   asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
@@ -588,7 +589,54 @@ __device__ __forceinline__ void store_matrices(u32 at, u32 x0, u32 x1, u32 x2, u
                : "memory");
 }
 
+// Four lanes of a warp share a row of what the tensor cores accumulate: of each group of 8 columns a
+// lane has two, which rounded are a word.
 __device__ __forceinline__ unsigned lane() { return threadIdx.x % 32; }
+
+// Neighbouring lanes swap words of two groups, so that a quad stores 32 bytes at a time: an even lane
+// has four columns of the left group then, an odd one of the right, from column lane % 4 / 2 * 4 on.
+__device__ __forceinline__ uint2 swap_words(u32 left, u32 right) {
+  const bool odd = lane() % 2;
+  const u32 got = __shfl_xor_sync(0xffffffff, odd ? left : right, 1);
+  return odd ? make_uint2(got, right) : make_uint2(left, got);
+}
+
+// A warpgroup's accumulators: of 64 rows, 16 a warp, a thread has the elements e at
+//   row     lane / 4 + 8 half(e) of the warp's
+//   column  e / 4 * 8 + lane % 4 * 2 + e % 2
+// Needs lanes_max of prim/math.cuh, lane of prim/quad.cuh, and order knob kChains.
+__device__ __forceinline__ constexpr int half(int e) { return e / 2 % 2; }
+
+// The largest score of row h, over the four lanes that share it. Order knob kChains: maxima in
+// several chains, so that they wait less for each other.
+__device__ __forceinline__ float row_max(const float (&s)[kBlockN / 2], int h) {
+  float chain[kChains + 1];
+#pragma unroll
+  for (int c = 0; c <= kChains; c++) chain[c] = s[c / 2 * 4 + 2 * h + c % 2];
+#pragma unroll
+  for (int c = kChains + 1; c < kBlockN / 4; c++)
+    chain[c % (kChains + 1)] = fmaxf(chain[c % (kChains + 1)], s[c / 2 * 4 + 2 * h + c % 2]);
+#pragma unroll
+  for (int c = 1; c <= kChains; c++) chain[0] = fmaxf(chain[0], chain[c]);
+  return lanes_max<4>(chain[0]);
+}
+
+// A row whose factor is 0, since it sees no key, gives 0, whatever V holds where others look.
+template <int kElements>
+__device__ __forceinline__ void clear_empty(float (&o)[kElements], const float (&factor)[2]) {
+  if (factor[0] != 0 && factor[1] != 0) return;
+#pragma unroll
+  for (int e = 0; e < kElements; e++) o[e] = factor[half(e)] != 0 ? o[e] : 0;
+}
+
+// Where chunk `chunk` of 16 bytes of a row is, in panels of kRows rows of kPanel bytes, swizzled as
+// TMA does.
+template <int kPanel, int kRows>
+__device__ __forceinline__ u32 swizzled_chunk(u32 tile, unsigned row, unsigned chunk) {
+  constexpr int kChunks = kPanel / 16;
+  const u32 at = row * kPanel + chunk % kChunks * 16;
+  return tile + chunk / kChunks * (kRows * kPanel) + (at ^ (at >> 3 & (kChunks - 1) * 16));
+}
 
 constexpr int kGroups = kWarps / 4 - 1;                       // warpgroups that multiply
 constexpr int kStepsQK = kPaddedQK / 16, kStepsPV = kBlockN / 16, kStepsO = kPaddedV / 16;
@@ -602,7 +650,7 @@ constexpr u32 kBytesK = kBlockN * kPaddedQK * 2, kBytesV = kBlockN * kPaddedV * 
 // Barriers of a hardware number: 0 is __syncthreads'.
 enum { kAllMultiply = 1, kTurn = 2, kOneGroup = kTurn + kGroups };
 
-// What a block works with: addresses in shared memory, and the kernel's scalars.
+// What a block works with: addresses in shared memory.
 struct Block {
   u32 q, k, v;
   u32 q_full, q_free, k_full, k_free, v_full, v_free;  // barriers, one a buffer
@@ -757,11 +805,6 @@ struct Rows {
   float max[2], sum[2], o[kPaddedV / 2];
 };
 
-// Element e of an accumulator: row half(e) * 8 below the thread's first, column column(e) from its
-// first.
-__device__ __forceinline__ constexpr int half(int e) { return e / 2 % 2; }
-__device__ __forceinline__ constexpr int column(int e) { return e / 4 * 8 + e % 2; }
-
 __device__ __forceinline__ void clear(Rows &rows) {
   rows.max[0] = rows.max[1] = kLowest, rows.sum[0] = rows.sum[1] = 0;
 #pragma unroll
@@ -788,20 +831,6 @@ __device__ __forceinline__ void start_output(Rows &rows, u32 (&p)[kBlockN / 4], 
     multiply_pv(rows.o, p[4 * step], p[4 * step + 1], p[4 * step + 2], p[4 * step + 3],
                 v + down<kPanelV>(step));
   products_commit();
-}
-
-// The largest score of row h, over the four lanes that share it. Order knob kChains: maxima in
-// several chains, so that they wait less for each other.
-__device__ __forceinline__ float row_max(const float (&s)[kBlockN / 2], int h) {
-  float chain[kChains + 1];
-#pragma unroll
-  for (int c = 0; c <= kChains; c++) chain[c] = s[c / 2 * 4 + 2 * h + c % 2];
-#pragma unroll
-  for (int c = kChains + 1; c < kBlockN / 4; c++)
-    chain[c % (kChains + 1)] = fmaxf(chain[c % (kChains + 1)], s[c / 2 * 4 + 2 * h + c % 2]);
-#pragma unroll
-  for (int c = 1; c <= kChains; c++) chain[0] = fmaxf(chain[0], chain[c]);
-  return lanes_max<4>(chain[0]);
 }
 
 // Gives row h the maximum of what was known and of `largest`; returns what its O must be multiplied
@@ -894,25 +923,16 @@ __device__ __forceinline__ void adjust_scores(float (&s)[kBlockN / 2], const Par
   }
 }
 
-// A row that sees no key gives 0, whatever V holds where others look.
-__device__ __forceinline__ void clear_empty(Rows &rows, const float (&factor)[2]) {
-  if (factor[0] != 0 && factor[1] != 0) return;
-#pragma unroll
-  for (int e = 0; e < kPaddedV / 2; e++) rows.o[e] = factor[half(e)] != 0 ? rows.o[e] : 0;
-}
-
 // O by TMA, from the place of the warpgroup's rows of Q; all of them are read, and the next tile's Q
 // lies in the other buffer.
 __device__ __forceinline__ void store_box_of(const Params &params, const Place &place,
                                              const Rows &rows, const float (&factor)[2], u32 tile,
                                              int group) {
-  constexpr int kChunks = kPanelQK / 16;  // of a panel's row, swizzled
 #pragma unroll
   for (int step = 0; step < kStepsO; step++) {
     const float *o = &rows.o[8 * step];
-    const int chunk = 2 * step + lane() / 16;
-    const u32 at = (threadIdx.x % 128 / 32 * 16 + lane() % 16) * kPanelQK + chunk % kChunks * 16;
-    store_matrices(tile + chunk / kChunks * (kBlockM * kPanelQK) + (at ^ (at >> 3 & (kChunks - 1) * 16)),
+    store_matrices(swizzled_chunk<kPanelQK, kBlockM>(tile, threadIdx.x % 128 / 32 * 16 + lane() % 16,
+                                                     2 * step + lane() / 16),
                    pack(o[0] * factor[0], o[1] * factor[0]),
                    pack(o[2] * factor[1], o[3] * factor[1]),
                    pack(o[4] * factor[0], o[5] * factor[0]),
@@ -930,7 +950,7 @@ __device__ __forceinline__ void store_box_of(const Params &params, const Place &
   __syncwarp();
 }
 
-// O from the registers: a quad writes 32 bytes at a time.
+// O from the registers.
 __device__ __forceinline__ void store_rows(const Params &params, const Place &place,
                                            const Rows &rows, const float (&factor)[2], int row) {
   const auto o = query_rows(place, params.o, params.o_stride_batch, params.o_stride_seq,
@@ -941,15 +961,10 @@ __device__ __forceinline__ void store_rows(const Params &params, const Place &pl
     out_t *to = o.at(inside ? row + 8 * h : place.row0);
 #pragma unroll
     for (int g = 0; g < kPaddedV / 8; g += 2) {
-      // Neighbouring lanes swap words, so that each has four columns of one group.
-      u32 word[2];
-#pragma unroll
-      for (int e = 0; e < 2; e++)
-        word[e] = pack(rows.o[4 * (g + e) + 2 * h] * factor[h],
-                       rows.o[4 * (g + e) + 2 * h + 1] * factor[h]);
+      const float *x = &rows.o[4 * g + 2 * h];
       const bool odd = lane() % 2;
-      const u32 got = __shfl_xor_sync(0xffffffff, odd ? word[0] : word[1], 1);
-      const uint2 four = odd ? make_uint2(got, word[1]) : make_uint2(word[0], got);
+      const uint2 four = swap_words(pack(x[0] * factor[h], x[1] * factor[h]),
+                                    pack(x[4] * factor[h], x[5] * factor[h]));
       const int at = (g + odd) * 8 + lane() % 4 / 2 * 4;
       if (inside && at < kHeadDimV) *reinterpret_cast<uint2 *>(to + at) = four;
     }
@@ -1050,7 +1065,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
 
     u32 p[kBlockN / 4];
     float factor[2];
-    // S of one step to P; `between` runs where the order knob says
+    // S of one step to scores, and to the maximum of row h
     const auto adjust = [&](float(&s)[kBlockN / 2], int n, auto masked) {
       adjust_scores<masked.yes>(s, params, place, bounds, row, steps.begin + n * kBlockN, steps.end,
                                 scale, softcap, bottom_right);
@@ -1161,7 +1176,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
       if (params.lse && lane() % 4 == 0 && row + 8 * h < place.row1)
         *lse.at(row + 8 * h) = row_lse(rows.max[h], sum);
     }
-    clear_empty(rows, factor);
+    clear_empty(rows.o, factor);
     __syncwarp();
     // TMA leaves alone what is beyond the tensor, but not what is beyond the rows in use.
     if (!params.seqused_q)
