@@ -155,7 +155,7 @@ static void run_queue(queue *q) {
 static void check_spec(const char *name, const float *data) {
   attune_job job;
   build_spec(name, &job);
-  queue q = {.item = calloc((size_t)(job.row_count + job.kernel_count), sizeof *q.item),
+  queue q = {.item = calloc((size_t)job.row_count + (size_t)job.kernel_count, sizeof *q.item),
              .count = job.row_count,
              .data = data};
   unsigned char *covered = calloc((size_t)job.kernel_count, 1);

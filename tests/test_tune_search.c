@@ -157,7 +157,7 @@ START_TEST(the_rule_finds_a_good_tile) {
     space s;
     open_space(&s, names[k]);
     for (int i = 0; i < TABLES / NAMES; i++) {
-      double ratio = search(&s, (uint64_t)(k * TABLES + i + 1));
+      double ratio = search(&s, (uint64_t)k * TABLES + (uint64_t)i + 1);
       found += ratio <= within;
       worst = fmax(worst, ratio);
     }

@@ -183,12 +183,14 @@ static const attune_candidate *choose(const attune_plan *plan, const attune_tile
   return NULL;
 }
 
-/* A measured tile may be none that the planner lists: then it is asked for, field by field. */
+/* A measured tile may be none that the planner lists: then it is asked for, field by field. No
+ * tile and no candidate: the planner's own status says why nothing fits. */
 static attune_status plan_with(const attune_plan_request *request, const attune_tile *tile,
                                attune_plan *plan) {
   attune_plan_request wish = *request;
   attune_status status = attune__plan_make(request, plan);
-  if ((status != ATTUNE_OK && status != ATTUNE_NO_FIT) || choose(plan, tile)) return status;
+  if (status != ATTUNE_OK && status != ATTUNE_NO_FIT) return status;
+  if (!tile || choose(plan, tile)) return status;
   attune__plan_free(plan);
   wish.family = tile->family;
   wish.pins.fixed = ~0u, wish.pins.tile = *tile;
@@ -202,12 +204,12 @@ static attune_status explain(const attune_plan_request *request, const attune_ti
   attune_status status = plan_with(request, tile, &plan);
   if (status != ATTUNE_OK && status != ATTUNE_NO_FIT) return status;
   const attune_candidate *chosen = choose(&plan, tile);
-  if (!chosen)
+  if (!chosen && tile)
     status =
         attune_fail(ATTUNE_NOT_FOUND, "the tile is no candidate; name the variant to see them");
-  else if (json)
+  else if (chosen && json)
     explain_json(&plan, chosen, json);
-  else
+  else if (chosen)
     explain_text(&plan, chosen, text);
   attune__plan_free(&plan);
   return chosen && tile ? ATTUNE_OK : status;
