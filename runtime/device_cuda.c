@@ -3,13 +3,16 @@
  * Input: entries, launch configurations, parameter blocks. Output: launches in the device's primary
  * context, which the CUDA runtime and PyTorch use too. Which kernels and when is the caller's.
  *
- * Every call pushes the primary context and pops it. Kernels are loaded whole at load (lazy loading
- * would take locks at the first launch, wait for the GPU, or fail in a stream capture). */
+ * Every call pushes the primary context and pops it; a launch does so only where another context is
+ * current, since the two calls cost as much as the rest of it. Kernels are loaded whole at load
+ * (lazy loading would take locks at the first launch, wait for the GPU, or fail in a stream
+ * capture). */
 #include "device.h"
 #include "driver.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { SMEM_WITHOUT_OPTIN = 48 << 10 }; /* bytes a block gets without asking, on every arch */
 
@@ -67,6 +70,12 @@ static attune_status enter(cuda_device *d) {
 static void leave(cuda_device *d) {
   attune__cuda_context popped;
   d->cuda->pop(&popped);
+}
+
+/* 1: the calling thread is in the context already, as with the CUDA runtime and PyTorch. */
+static int is_inside(const cuda_device *d) {
+  attune__cuda_context current = NULL;
+  return d->cuda->current(&current) == CUDA_OK && current == d->context;
 }
 
 /* ---- loading --------------------------------------------------------------------------------- */
@@ -167,30 +176,74 @@ static attune_status cuda_launch(attune__device *device, attune__function *f,
                                  size_t param_bytes, void *stream) {
   (void)param_bytes;
   cuda_device *d = (cuda_device *)device;
-  attune_status status = enter(d);
+  const int inside = is_inside(d);
+  attune_status status = inside ? ATTUNE_OK : enter(d);
   if (status) return status;
   void *arguments[] = {(void *)(uintptr_t)params};
   attune__cuda_result result = d->cuda->launch(f->function, config->grid, 1, 1, config->threads, 1,
                                                1, config->smem_bytes, stream, arguments, NULL);
-  leave(d);
+  if (!inside) leave(d);
   return check(d->cuda, result, "launching on", d->base.facts.name);
 }
 
+/* ---- tensor maps ----------------------------------------------------------------------------- */
+
+/* The driver takes longer to encode a map than to put another address into it, and launches of one
+ * layer after the other differ in addresses alone: each thread keeps the last maps it encoded. */
+typedef struct kept_map {
+  attune__cuda_ordinal ordinal;
+  attune__tensormap form; /* base 0; rank 0: nothing is kept here */
+  _Alignas(64) unsigned char bytes[ATTUNE__TENSORMAP_BYTES];
+} kept_map;
+
+enum { MAPS_KEPT = 16 }; /* four of a launch */
+static _Thread_local kept_map kept_maps[MAPS_KEPT];
+static _Thread_local unsigned next_kept;
+
+static int same_form(const attune__tensormap *a, const attune__tensormap *b) {
+  return a->type == b->type && a->rank == b->rank && a->swizzle == b->swizzle &&
+         a->nan_fill == b->nan_fill && !memcmp(a->extent, b->extent, sizeof a->extent) &&
+         !memcmp(a->stride, b->stride, sizeof a->stride) && !memcmp(a->box, b->box, sizeof a->box);
+}
+
+static const kept_map *find_kept(const cuda_device *d, const attune__tensormap *m) {
+  for (int i = 0; i < MAPS_KEPT; i++)
+    if (kept_maps[i].ordinal == d->ordinal && same_form(&kept_maps[i].form, m))
+      return &kept_maps[i];
+  return NULL;
+}
+
+static void keep_map(const cuda_device *d, const attune__tensormap *m, const void *bytes) {
+  kept_map *place = &kept_maps[next_kept++ % MAPS_KEPT];
+  place->ordinal = d->ordinal, place->form = *m, place->form.base = 0;
+  memcpy(place->bytes, bytes, sizeof place->bytes);
+}
+
 /* Promotion to 128 bytes: 256 made a stream of K and V 12 % slower on an H200. */
-static attune_status cuda_encode_map(attune__device *device, const attune__tensormap *m,
-                                     void *out) {
+static attune__cuda_result encode_new(const cuda_device *d, const attune__tensormap *m, void *out) {
   static const uint32_t dense[ATTUNE__TENSORMAP_RANK] = {1, 1, 1, 1, 1};
-  cuda_device *d = (cuda_device *)device;
-  if (!d->cuda->encode_map)
-    return attune_fail(ATTUNE_UNSUPPORTED, "the driver of %s has no tensor maps: CUDA 12 has",
-                       d->base.facts.name);
-  attune_status status = enter(d); /* the driver encodes for the current context's device */
-  if (status) return status;
   attune__cuda_result result = d->cuda->encode_map(
       out, (int)m->type, m->rank, (void *)(uintptr_t)m->base, m->extent, m->stride + 1, m->box,
       dense, 0, (int)m->swizzle, CUDA_MAP_L2_PROMOTION_128B,
       m->nan_fill ? CUDA_MAP_FILL_NAN : CUDA_MAP_FILL_ZEROS);
-  leave(d);
+  if (!result) keep_map(d, m, out);
+  return result;
+}
+
+static attune_status cuda_encode_map(attune__device *device, const attune__tensormap *m,
+                                     void *out) {
+  cuda_device *d = (cuda_device *)device;
+  if (!d->cuda->encode_map || !d->cuda->replace_address)
+    return attune_fail(ATTUNE_UNSUPPORTED, "the driver of %s has no tensor maps: CUDA 12 has",
+                       d->base.facts.name);
+  const kept_map *kept = find_kept(d, m);
+  if (kept) memcpy(out, kept->bytes, sizeof kept->bytes);
+  const int inside = is_inside(d); /* the driver encodes for the current context's device */
+  attune_status status = inside ? ATTUNE_OK : enter(d);
+  if (status) return status;
+  attune__cuda_result result =
+      kept ? d->cuda->replace_address(out, (void *)(uintptr_t)m->base) : encode_new(d, m, out);
+  if (!inside) leave(d);
   return check(d->cuda, result, "encoding a tensor map on", d->base.facts.name);
 }
 

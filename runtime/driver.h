@@ -67,6 +67,7 @@ enum { CUDA_STREAM_NON_BLOCKING = 1 };   /* CUstream_flags: no waiting for the d
   X(1, primary_release, "cuDevicePrimaryCtxRelease_v2", (attune__cuda_ordinal))                    \
   X(1, push, "cuCtxPushCurrent_v2", (attune__cuda_context))                                        \
   X(1, pop, "cuCtxPopCurrent_v2", (attune__cuda_context *))                                        \
+  X(1, current, "cuCtxGetCurrent", (attune__cuda_context *))                                       \
   X(1, synchronize, "cuCtxSynchronize", (void))                                                    \
   X(1, module_load, "cuModuleLoadData", (attune__cuda_module *, const void *))                     \
   X(1, module_unload, "cuModuleUnload", (attune__cuda_module))                                     \
@@ -88,6 +89,7 @@ enum { CUDA_STREAM_NON_BLOCKING = 1 };   /* CUstream_flags: no waiting for the d
   X(0, encode_map, "cuTensorMapEncodeTiled",                                                       \
     (void *, int, unsigned, void *, const uint64_t *, const uint64_t *, const uint32_t *,          \
      const uint32_t *, int, int, int, int))                                                        \
+  X(0, replace_address, "cuTensorMapReplaceAddress", (void *, void *))                             \
   X(1, mem_alloc, "cuMemAlloc_v2", (attune__cuda_pointer *, size_t))                               \
   X(1, mem_free, "cuMemFree_v2", (attune__cuda_pointer))                                           \
   X(1, upload, "cuMemcpyHtoD_v2", (attune__cuda_pointer, const void *, size_t))                    \

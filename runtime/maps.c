@@ -45,7 +45,7 @@ static attune_status check_stride(const operand *t, const axis *a) {
     return ATTUNE_OK;
   return attune_fail(
       ATTUNE_INVALID,
-      "%s.%s is %" PRId64 " elements of %d bytes; TMA, which family wgmma loads by, "
+      "%s.%s is %" PRId64 " elements of %d bytes; TMA, which this kernel loads by, "
       "has multiples of %d bytes from 0 to below 2^%d: a kernel of family mma has others",
       t->name, a->stride_name, a->stride, (int)bytes, STRIDE_UNIT, STRIDE_BITS);
 }

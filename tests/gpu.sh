@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # gpu.sh BUILD - what needs an NVIDIA GPU, from the repository root: every kernel of the default set, of the
-# CI matrix and of every family's whole matrix against float64, stream capture, tuning, the examples. Needs nothing but BUILD/.
+# CI matrix and of every family's whole matrix against float64, stream capture, launch time, tuning, the examples. Needs nothing but BUILD/.
 # Closes with "N passed, N failed".
 set -u
 build=$1
@@ -28,6 +28,7 @@ step "example" "$build/examples/hello"
 step "embedded example" "$build/examples/embedded" cuda
 step "standalone example" "$build/examples/standalone" cuda
 step "stream capture" "$build/tests/gpu/capture"
+step "host time of a launch" "$build/tests/gpu/launch"
 rm -rf "$build/tuning-store" && mkdir -m 700 "$build/tuning-store"
 step "tuning in a program" "$build/tests/gpu/tuning" "$build/attune" "$build/tuning-store"
 echo "$passed passed, $failed failed"

@@ -1,5 +1,6 @@
-/* fake_driver.c - a libcuda.so.1 for test_doctor.c and test_bench.c: one device, described by the
- * environment. Nothing is computed: memory is addresses, and time is launches.
+/* fake_driver.c - a libcuda.so.1 for test_doctor.c, test_bench.c and test_device_cuda.c: one
+ * device, described by the environment. Nothing is computed: memory is addresses, time is launches,
+ * and a tensor map is the words it was made of.
  *
  *   FAKE_INIT  what cuInit returns; FAKE_CC  compute capability times ten; FAKE_COUNT  devices
  *   FAKE_LAUNCH_US  microseconds that each launch takes on the device, 20 unless set */
@@ -69,6 +70,51 @@ FAKE(cuDevicePrimaryCtxRetain, void **context, int device) {
   static int something;
   return *context = &something, device;
 }
+
+/* ---- contexts and tensor maps: what test_device_cuda.c looks at --------------------------------
+ */
+
+__attribute__((visibility("default"))) int fake_pushes, fake_depth, fake_encoded, fake_replaced;
+static void *contexts[8] = {NULL}; /* a stack; [fake_depth] is current */
+
+FAKE(cuCtxPushCurrent_v2, void *context);
+FAKE(cuCtxPushCurrent_v2, void *context) {
+  if (fake_depth == 7) return 1;
+  return fake_pushes++, contexts[++fake_depth] = context, 0;
+}
+FAKE(cuCtxPopCurrent_v2, void **context);
+FAKE(cuCtxPopCurrent_v2, void **context) {
+  if (fake_depth == 0) return 201; /* CUDA_ERROR_INVALID_CONTEXT */
+  return *context = contexts[fake_depth--], 0;
+}
+FAKE(cuCtxGetCurrent, void **context);
+FAKE(cuCtxGetCurrent, void **context) {
+  return *context = contexts[fake_depth], 0;
+}
+FAKE(cuTensorMapEncodeTiled, unsigned long long *map, int type, unsigned rank, void *base,
+     const unsigned long long *extents, const unsigned long long *strides, const unsigned *box,
+     const unsigned *element_strides, int interleave, int swizzle, int promotion, int fill);
+FAKE(cuTensorMapEncodeTiled, unsigned long long *map, int type, unsigned rank, void *base,
+     const unsigned long long *extents, const unsigned long long *strides, const unsigned *box,
+     const unsigned *element_strides, int interleave, int swizzle, int promotion, int fill) {
+  if (!contexts[fake_depth] || (size_t)base % 16 || rank < 2 || rank > 5) return 1;
+  for (int i = 0; i < 16; i++) map[i] = 0;
+  map[0] = (size_t)base;
+  map[1] = (unsigned long long)(type << 12 | swizzle << 8 | promotion << 4 | fill << 1) | rank
+                                                                                              << 20;
+  for (unsigned k = 0; k < rank; k++) {
+    if (element_strides[k] != 1 || interleave) return 1;
+    map[2 + k] = extents[k];
+    map[7 + k] = (k ? strides[k - 1] : 0) << 16 | box[k];
+  }
+  return fake_encoded++, 0;
+}
+FAKE(cuTensorMapReplaceAddress, unsigned long long *map, void *base);
+FAKE(cuTensorMapReplaceAddress, unsigned long long *map, void *base) {
+  if (!contexts[fake_depth] || (size_t)base % 16) return 1;
+  return map[0] = (size_t)base, fake_replaced++, 0;
+}
+
 /* NVRTC asks for one, and takes a no. */
 FAKE(cuGetExportTable, void);
 FAKE(cuGetExportTable, void) {
@@ -76,8 +122,6 @@ FAKE(cuGetExportTable, void) {
 }
 
 FAKE_OK(cuDevicePrimaryCtxRelease_v2)
-FAKE_OK(cuCtxPushCurrent_v2)
-FAKE_OK(cuCtxPopCurrent_v2)
 FAKE_OK(cuCtxSynchronize)
 FAKE_OK(cuModuleLoadData)
 FAKE_OK(cuModuleUnload)
