@@ -28,7 +28,7 @@ step "example" "$build/examples/hello"
 step "embedded example" "$build/examples/embedded" cuda
 step "standalone example" "$build/examples/standalone" cuda
 step "stream capture" "$build/tests/gpu/capture"
-step "host time of a launch" "$build/tests/gpu/launch"
+step "host time of a launch" "$build/tests/gpu/host_time"
 rm -rf "$build/tuning-store" && mkdir -m 700 "$build/tuning-store"
 step "tuning in a program" "$build/tests/gpu/tuning" "$build/attune" "$build/tuning-store"
 echo "$passed passed, $failed failed"

@@ -1,5 +1,6 @@
-/* launch.c - host time of attune_launch by handle: a kernel without tensor maps and one with four,
- * beside the driver's own call for an empty kernel with as large a parameter block. Needs a GPU.
+/* host_time.c - host time of attune_launch by handle: a kernel without tensor maps and one with
+ * four, beside the driver's own call for an empty kernel with as large a parameter block. Needs a
+ * GPU.
  *
  * A sample is the mean of BATCH launches into an empty stream, so that no launch waits for room;
  * the median of SAMPLES is printed. Exit 1 when attune_launch takes over LIMIT_US. */
@@ -25,7 +26,7 @@ static int (*driver_primary)(void **, int);
 
 static void must(long bad, const char *what) {
   if (!bad) return;
-  fprintf(stderr, "launch: %s failed (%ld): %s\n", what, bad, attune_error());
+  fprintf(stderr, "host_time: %s failed (%ld): %s\n", what, bad, attune_error());
   exit(1);
 }
 
@@ -148,6 +149,6 @@ int main(void) {
   must(driver_current(primary), "cuCtxSetCurrent");
   int slow = show(context, ATTUNE_DTYPE_FP32, sizeof(attune_params_attn_standard));
   slow += show(context, ATTUNE_DTYPE_BF16, sizeof(attune_params_attn_fwd_maps));
-  printf("launch: limit %.0f us: %s\n", LIMIT_US, slow ? "FAILED" : "passed");
+  printf("host_time: limit %.0f us: %s\n", LIMIT_US, slow ? "FAILED" : "passed");
   return slow != 0;
 }
