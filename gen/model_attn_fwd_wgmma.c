@@ -17,10 +17,6 @@ enum {
   JOB_WORDS = 24          /* of struct Job */
 };
 
-static int is_varlen(const attune_variant *v) {
-  return (v->features & ATTUNE_FEATURE_VARLEN) != 0;
-}
-
 static int padded(int head_dim) {
   return (head_dim + STEP - 1) / STEP * STEP;
 }
@@ -94,11 +90,6 @@ static int legal(const attune_variant *v, const attune_tile *t, char *reason, si
     return snprintf(reason, size, "turns 1: there is one warpgroup"), 0;
   if (t->stages == 1)
     return snprintf(reason, size, "stages 1: K of the next step lies beside this one's"), 0;
-  if (t->persistent && is_varlen(v))
-    return snprintf(reason, size,
-                    "persistent 1 with varlen: how long a tile takes is not known before: the "
-                    "hardware deals them out"),
-           0;
   if (registers(v, t) <= registers_by_role(v, t).multiply) return 1;
   snprintf(reason, size, "registers: needs about %d, a thread has %d", registers(v, t),
            registers_by_role(v, t).multiply);
@@ -109,10 +100,10 @@ static const int keys_of_tile[] = {32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 
 
 /* The knobs of a tile that nobody has measured, after 40 random ones of each of d 64, 128, 256,
  * both masks and S 512 to 16384 on an H200 (bf16, 2026-11-30): each is within 5 % of the best there
- * for S 1024 to 4096. A second buffer of Q pays wherever it fits, with a grid that stays. */
+ * for S 1024 to 4096. A second buffer of Q pays wherever it fits, and a grid that stays always. */
 static void set_knobs(const attune_variant *v, attune_tile *t) {
   const int wide = padded(v->head_dim_v) > 128, masked = v->mask != ATTUNE_MASK_NONE;
-  t->persistent = t->second_q && !is_varlen(v);
+  t->persistent = 1;
   t->order = masked && !wide ? 3 : 2;     /* a masked step has more to do before its maxima */
   t->turns = !masked && groups(t) > 1;    /* unmasked steps are all alike */
   t->lazy = (uint8_t)wide, t->chains = 1; /* a wide O costs most to rescale */
@@ -120,10 +111,9 @@ static void set_knobs(const attune_variant *v, attune_tile *t) {
 
 static int candidates(const attune_variant *v, attune_tile *out, int max) {
   int count = 0;
-  const int most_q = is_varlen(v) ? 0 : 1; /* a second buffer is for a second tile */
   for (int g = 1; g <= 3; g++)
     for (size_t k = 0; k < sizeof keys_of_tile / sizeof *keys_of_tile; k++)
-      for (int second = 0; second <= most_q && count < max; second++) {
+      for (int second = 0; second <= 1 && count < max; second++) {
         attune_tile *t = &out[count++];
         *t = (attune_tile){.family = ATTUNE_FAMILY_WGMMA,
                            .block_m = (uint16_t)(ROWS * g),

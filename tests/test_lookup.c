@@ -97,7 +97,7 @@ START_TEST(the_best_arch_wins) {
 END_TEST
 
 static const char *class_serving(attune_context *context, attune_problem p, int heads, int len) {
-  p.heads_q = p.heads_kv = heads, p.len_q = p.len_k = len;
+  p.batch = 1, p.heads_q = p.heads_kv = heads, p.len_q = p.len_k = len;
   return fake_info(fake_find(context, &p)).kernels[0].name;
 }
 
@@ -115,8 +115,8 @@ START_TEST(the_class_of_the_shape_chooses) {
   attune_problem p = fake_problem(rows[0].variant);
   ck_assert_str_eq(class_serving(context, p, 8, 16), "attn_fwd_sm86_fp16_d64__fma_m32n32");
   ck_assert_str_eq(class_serving(context, p, 8, 17), "attn_fwd_sm86_fp16_d64__fma_m16n16");
-  ck_assert_str_eq(class_serving(context, p, 64, 4096), "attn_fwd_sm86_fp16_d64__fma_m16n16");
-  ck_assert_str_eq(class_serving(context, p, 65, 4096), "attn_fwd_sm86_fp16_d64__fma_m128n64");
+  ck_assert_str_eq(class_serving(context, p, 15, 4096), "attn_fwd_sm86_fp16_d64__fma_m16n16");
+  ck_assert_str_eq(class_serving(context, p, 16, 4096), "attn_fwd_sm86_fp16_d64__fma_m128n64");
   attune_close(context);
   fake_remove(path);
 }
@@ -143,10 +143,10 @@ START_TEST(the_number_of_keys_chooses) {
   fake_folder(path);
   fake_open_set(context, path, rows, COUNT(rows));
   attune_problem p = fake_problem(rows[0].variant);
-  ck_assert_str_eq(keys_serving(context, p, 100, 80, 80), "m80n80s7w24");
-  ck_assert_str_eq(keys_serving(context, p, 100, 80, 81), "m200n200s3w16");
-  ck_assert_str_eq(keys_serving(context, p, 100, 9000, 200), "m200n200s3w16");
-  ck_assert_str_eq(keys_serving(context, p, 100, 200, 201), "m128n128s2w12");
+  ck_assert_str_eq(keys_serving(context, p, 1000, 80, 80), "m80n80s7w24");
+  ck_assert_str_eq(keys_serving(context, p, 1000, 80, 81), "m200n200s3w16");
+  ck_assert_str_eq(keys_serving(context, p, 1000, 9000, 200), "m200n200s3w16");
+  ck_assert_str_eq(keys_serving(context, p, 1000, 200, 201), "m128n128s2w12");
   ck_assert_str_eq(keys_serving(context, p, 8, 80, 0), "m128n128s4w16"); /* the class's own */
   ck_assert_str_eq(keys_serving(context, p, 8, 80, 128), "m128n128s4w16");
   ck_assert_str_eq(keys_serving(context, p, 8, 80, 129), "m200n200s3w16");

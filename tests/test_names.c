@@ -400,10 +400,10 @@ START_TEST(shape_classes_change_at_their_bounds) {
   ck_assert_int_eq((int)attune__shape_class(1000, 64, 16, 16), ATTUNE_CLASS_DECODE);
   ck_assert_int_eq((int)attune__shape_class(1, 64, 17, 17), ATTUNE_CLASS_SHORT_FEW);
   ck_assert_int_eq((int)attune__shape_class(8, 8, 512, 512), ATTUNE_CLASS_SHORT_FEW);
-  ck_assert_int_eq((int)attune__shape_class(5, 13, 17, 17), ATTUNE_CLASS_SHORT_MANY);
-  ck_assert_int_eq((int)attune__shape_class(65, 1, 512, 1), ATTUNE_CLASS_SHORT_MANY);
-  ck_assert_int_eq((int)attune__shape_class(2, 32, 513, 1), ATTUNE_CLASS_LONG_FEW);
-  ck_assert_int_eq((int)attune__shape_class(1, 65, 513, 1), ATTUNE_CLASS_LONG_MANY);
+  ck_assert_int_eq((int)attune__shape_class(127, 1, 512, 1), ATTUNE_CLASS_SHORT_FEW);
+  ck_assert_int_eq((int)attune__shape_class(8, 16, 512, 1), ATTUNE_CLASS_SHORT_MANY);
+  ck_assert_int_eq((int)attune__shape_class(1, 127, 513, 1), ATTUNE_CLASS_LONG_FEW);
+  ck_assert_int_eq((int)attune__shape_class(1, 4, 16384, 1), ATTUNE_CLASS_LONG_MANY);
   int64_t most = (1 << 29) - 1; /* batch x heads beyond 32 bits */
   ck_assert_int_eq((int)attune__shape_class(most, most, most, most), ATTUNE_CLASS_LONG_MANY);
   ck_assert_int_eq((int)attune__shape_class(65536, 65536, 513, 1), ATTUNE_CLASS_LONG_MANY);

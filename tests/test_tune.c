@@ -335,7 +335,7 @@ END_TEST
 START_TEST(shapes_can_be_given) {
   attune_shape shape = attune__plan_shape(ATTUNE_CLASS_LONG_FEW);
   attune_shape two[2] = {shape, shape};
-  two[1].len_q = 4096;
+  two[1].len_q = 3072;
   run r = {.lab = {.cost = order_cost}, .options = {.shapes = &shape, .shape_count = 1}};
   ck_assert_int_eq(tune(&r, one), 0);
   ck_assert_int_eq(r.result.cells, 1);

@@ -490,7 +490,9 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
     // The last tile's O must have left the second buffer; its store had time until now.
     // Alone, the buffer is free for the next tile's Q once the last scores are there.
     const auto free_q = [&] {
-      if (!kSecondQ && lane() == 0) arrive(b.q_free + 8 * ring_q.slot);
+      if (kSecondQ) return;
+      __syncwarp();  // all lanes have read the job
+      if (lane() == 0) arrive(b.q_free + 8 * ring_q.slot);
     };
     const auto free_other_q = [&] {
       if (!kSecondQ || first_tile) return;

@@ -40,20 +40,49 @@ __device__ __forceinline__ int in_use(const int *seqused, int sequence, int leng
   return clamp(seqused ? seqused[sequence] : kUnbounded, 0, length);
 }
 
+//@ local dealt = features.varlen and tile.persistent == 1
+//@ if dealt then
+// Of a grid that stays, whose blocks take every gridDim.x-th tile: tiles of one sequence after the
+// other, so that those of a round take equally long; under a mask the longest of all heads first,
+// and every second round backwards. `at` counts from the sequence's first tile; behind its last
+// there is a tile without rows.
+struct Turn {
+  int heads, tile;
+};
+__device__ __forceinline__ Turn turn_of(unsigned at, unsigned tiles, unsigned heads) {
+  const unsigned all = tiles * heads;
+  if (at >= all) return {0, (int)tiles};
+  //@ if mask == "none" then
+  return {(int)(at / tiles), (int)(at % tiles)};
+  //@ else
+  const unsigned first = at / gridDim.x * gridDim.x;
+  if (at / gridDim.x % 2) at = first + min(all - first, gridDim.x) - 1 - (at - first);
+  return {(int)(at % heads), (int)(at / heads)};
+  //@ end
+}
+
+//@ end
 //@ if features.varlen then
 // The place of a block in the sequence that is its tile's.
 __device__ __forceinline__ Place place_in(const Params &params, unsigned index, int sequence,
                                           int batch, int heads_q, int heads_kv, int len_q,
                                           int len_k, int total_q, int total_k) {
   Place place;
-  const unsigned tiles = total_q * kGroup / kBlockM + batch;
-  const int heads = index / tiles;
-  int tile = index % tiles;
   place.sequence = sequence;
   const int *cu_q = params.cu_seqlens_q + sequence, *cu_k = params.cu_seqlens_k + sequence;
-  const int begin_q = cu_q[0];
-  tile -= begin_q * kGroup / kBlockM + sequence;
-  len_q = packed_length(begin_q, cu_q[1], total_q, place.token_q);
+  const int begin_q = cu_q[0], end_q = cu_q[1];
+  const int first = begin_q * kGroup / kBlockM + sequence;
+  //@ if dealt then
+  const int all_heads = heads_q / kGroup, tiles = end_q * kGroup / kBlockM + sequence + 1 - first;
+  const Turn turn = turn_of(index - first * all_heads, max(tiles, 0), all_heads);
+  const int heads = turn.heads;
+  int tile = turn.tile;
+  //@ else
+  const unsigned tiles = total_q * kGroup / kBlockM + batch;
+  const int heads = index / tiles;
+  int tile = index % tiles - first;
+  //@ end
+  len_q = packed_length(begin_q, end_q, total_q, place.token_q);
   len_k = packed_length(cu_k[0], cu_k[1], total_k, place.token_k);
   //@ else
 __device__ __forceinline__ Place place_of(const Params &params, unsigned index, int batch,
@@ -81,8 +110,12 @@ __device__ __forceinline__ Place place_of(const Params &params, unsigned index, 
 __device__ __forceinline__ Place place_of(const Params &params, unsigned index, int batch,
                                           int heads_q, int heads_kv, int len_q, int len_k,
                                           int total_q, int total_k) {
+  //@ if dealt then
+  const int sequence = sequence_of(params.cu_seqlens_q, batch, index / (heads_q / kGroup));
+  //@ else
   const unsigned tiles = total_q * kGroup / kBlockM + batch;
   const int sequence = sequence_of(params.cu_seqlens_q, batch, index % tiles);
+  //@ end
   return place_in(params, index, sequence, batch, heads_q, heads_kv, len_q, len_k, total_q,
                   total_k);
 }

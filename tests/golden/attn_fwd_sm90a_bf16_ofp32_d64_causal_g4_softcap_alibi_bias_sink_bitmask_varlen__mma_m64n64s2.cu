@@ -301,14 +301,14 @@ __device__ __forceinline__ Place place_in(const Params &params, unsigned index, 
                                           int batch, int heads_q, int heads_kv, int len_q,
                                           int len_k, int total_q, int total_k) {
   Place place;
-  const unsigned tiles = total_q * kGroup / kBlockM + batch;
-  const int heads = index / tiles;
-  int tile = index % tiles;
   place.sequence = sequence;
   const int *cu_q = params.cu_seqlens_q + sequence, *cu_k = params.cu_seqlens_k + sequence;
-  const int begin_q = cu_q[0];
-  tile -= begin_q * kGroup / kBlockM + sequence;
-  len_q = packed_length(begin_q, cu_q[1], total_q, place.token_q);
+  const int begin_q = cu_q[0], end_q = cu_q[1];
+  const int first = begin_q * kGroup / kBlockM + sequence;
+  const unsigned tiles = total_q * kGroup / kBlockM + batch;
+  const int heads = index / tiles;
+  int tile = index % tiles - first;
+  len_q = packed_length(begin_q, end_q, total_q, place.token_q);
   len_k = packed_length(cu_k[0], cu_k[1], total_k, place.token_k);
   place.head_q = heads * kGroup;
   place.head_kv = place.head_q / (heads_q / heads_kv);
