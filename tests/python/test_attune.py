@@ -511,6 +511,15 @@ class RawLayer(BindingTest):
                                    "PYTHONPATH": os.path.join(ROOT, "runtime", "python")})
         self.assertIn("libattune.so.0 not found in /nowhere", done.stderr)
 
+    def test_each_library_loads_first(self):
+        """From a folder that the loader does not know, in a process of its own."""
+        for name in _abi.FUNCTIONS:
+            code = "from attune import _library; _library.library(%r)" % name
+            done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
+                                  env={"ATTUNE_LIBRARY_PATH": os.path.join(ROOT, "build"),
+                                       "PYTHONPATH": os.path.join(ROOT, "runtime", "python")})
+            self.assertEqual(done.returncode, 0, done.stderr)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -17,6 +17,8 @@ from ._abi import Status
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _loaded: Dict[str, ctypes.CDLL] = {}
+# What a library needs is loaded before it: the loader finds it by its name then, wherever it lies.
+_NEEDS = {"attune": (), "attune_cpu": ("attune",), "attune_gen": ("attune", "attune_cpu")}
 
 
 class Error(RuntimeError):
@@ -86,8 +88,8 @@ def library(name: str = "attune") -> ctypes.CDLL:
         return _loaded[name]
     if name == "attune":
         check_layouts()
-    else:
-        library("attune")  # the others need it: found once, in one place
+    for needed in _NEEDS[name]:
+        library(needed)
     loaded = _open(name)
     if name == "attune":
         loaded.attune_version.restype = ctypes.c_char_p
