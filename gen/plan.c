@@ -27,7 +27,10 @@ attune_shape attune__plan_shape(attune_class cls) {
   if (cls == ATTUNE_CLASS_SHORT_FEW || cls == ATTUNE_CLASS_SHORT_MANY)
     shape.len_q = shape.len_k = 256;
   if (cls == ATTUNE_CLASS_SHORT_FEW || cls == ATTUNE_CLASS_LONG_FEW) shape.batch = 1;
-  if (cls == ATTUNE_CLASS_SHORT_MANY || cls == ATTUNE_CLASS_LONG_MANY) shape.batch = 16;
+  if (cls == ATTUNE_CLASS_MEDIUM_MANY) shape.len_q = shape.len_k = 1024;
+  if (cls == ATTUNE_CLASS_SHORT_MANY || cls == ATTUNE_CLASS_MEDIUM_MANY ||
+      cls == ATTUNE_CLASS_LONG_MANY)
+    shape.batch = 16;
   return shape;
 }
 

@@ -16,7 +16,7 @@
 #include <string.h>
 
 enum {
-  FIRST = 4,         /* of the planner's sizes, before any neighbour; of each part */
+  FIRST = 3,         /* of the planner's sizes, before any neighbour; of each part */
   PAIRS = 300,       /* neighbours with two changes that are looked at a turn */
   MOST_VALUES = 160, /* of all fields that were met */
   MOST_POOL = 1024,

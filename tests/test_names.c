@@ -404,9 +404,12 @@ START_TEST(shape_classes_change_at_their_bounds) {
   ck_assert_int_eq((int)attune__shape_class(8, 16, 512, 1), ATTUNE_CLASS_SHORT_MANY);
   ck_assert_int_eq((int)attune__shape_class(1, 127, 513, 1), ATTUNE_CLASS_LONG_FEW);
   ck_assert_int_eq((int)attune__shape_class(1, 4, 16384, 1), ATTUNE_CLASS_LONG_MANY);
+  ck_assert_int_eq((int)attune__shape_class(1, 128, 513, 1), ATTUNE_CLASS_MEDIUM_MANY);
+  ck_assert_int_eq((int)attune__shape_class(64, 1, 1024, 1), ATTUNE_CLASS_MEDIUM_MANY);
+  ck_assert_int_eq((int)attune__shape_class(64, 1, 1025, 1), ATTUNE_CLASS_LONG_MANY);
   int64_t most = (1 << 29) - 1; /* batch x heads beyond 32 bits */
   ck_assert_int_eq((int)attune__shape_class(most, most, most, most), ATTUNE_CLASS_LONG_MANY);
-  ck_assert_int_eq((int)attune__shape_class(65536, 65536, 513, 1), ATTUNE_CLASS_LONG_MANY);
+  ck_assert_int_eq((int)attune__shape_class(65536, 65536, 1025, 1), ATTUNE_CLASS_LONG_MANY);
 }
 END_TEST
 
