@@ -4,15 +4,32 @@
 
 #include <stdio.h>
 
+/* Where finding a 16-byte chunk of K's row takes a division: its chunks are no power of two. */
+static int uneven(const attune_variant *v) {
+  int chunks = attune__mma_padded(v->head_dim_qk) / 8;
+  return (chunks & (chunks - 1)) != 0;
+}
+
+/* What bits keep of a tile's rows and of the tiles to come. Two bands of packed rows, each compared
+ * with two bounds, take more beside uneven rows of K: NVRTC 13.0 spills at 160 and 192 elements and
+ * 32 keys, not at 128 and 256. */
+static int registers_of_bits(const attune_variant *v, const attune_tile *t) {
+  int rows = 2 * attune__mma_bands(t), keys = t->block_n / attune__mma_split(t);
+  int need = rows * ((keys + 31) / 32) + 2 * t->stages + 8;
+  int window_of_group = v->group > 1 && attune__mask_has_lower(v->mask);
+  return window_of_group && rows > 2 && uneven(v) ? need + 18 : need;
+}
+
 /* What features keep beside the rest: of each row a pointer or a slope and its diagonal; of a tile
- * its biases and bits; of the tiles to come where they begin and what the bits leave of them. */
+ * its biases and bits; of the tiles to come where they begin and what the bits leave of them. A
+ * softcap takes one more in one stage, and beside rows of K over 160 elements. */
 static int registers_of_features(const attune_variant *v, const attune_tile *t) {
   int rows = 2 * attune__mma_bands(t), keys = t->block_n / attune__mma_split(t), need = 0;
   uint32_t f = v->features;
   if (f & ATTUNE_FEATURE_BIAS) need += rows * (3 + 3 * keys / 16) + 8;
   if (f & ATTUNE_FEATURE_ALIBI) need += rows * 4 + 16;
-  if (f & ATTUNE_FEATURE_BITMASK) need += rows * ((keys + 31) / 32) + 2 * t->stages + 8;
-  if (f & ATTUNE_FEATURE_SOFTCAP) need += 1;
+  if (f & ATTUNE_FEATURE_BITMASK) need += registers_of_bits(v, t);
+  if (f & ATTUNE_FEATURE_SOFTCAP) need += t->stages == 1 || v->head_dim_qk > 160 ? 2 : 1;
   int far = f & ATTUNE_FEATURE_VARLEN || v->dtype_out == ATTUNE_DTYPE_FP32; /* where rows go */
   if (v->group > 1 && far) need += 2;
   return need;

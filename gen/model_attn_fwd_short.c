@@ -17,7 +17,7 @@ enum {
   PANEL_ALIGN = 1024,    /* of a swizzle of 128 bytes */
   JOB_WORDS = 12,        /* of struct Job */
   SM_REGISTERS = 65536,  /* hopper's, for the threads of a block */
-  REGISTERS_LOAD = 24,   /* of a thread that loads */
+  REGISTERS_LOAD = 32,   /* of a thread that loads */
   REGISTERS_BESIDE = 32, /* what NVRTC 13.0 needs beside scores, P and O to spill nowhere */
   PRODUCT_BESIDE = 26,   /* what it keeps free beside the scores of one instruction (C7602) */
   MAX_STAGES = 8,

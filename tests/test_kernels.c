@@ -4,6 +4,7 @@
  * compute is for verify. Needs NVRTC. */
 #include "../gen/expand.h"
 #include "../gen/nvrtc.h"
+#include "../gen/plan.h"
 #include "../gen/template.h"
 #include "built.h"
 #include "test.h"
@@ -282,6 +283,30 @@ START_TEST(all_keys_in_one_step) {
 }
 END_TEST
 
+static void add_first_choice(const char *name, int family) {
+  attune_plan_request request = {.family = family, .shape = attune__plan_shape(ATTUNE_CLASS_ANY)};
+  attune_tile unnamed;
+  attune_plan plan;
+  int has_tile, is_program;
+  ck_assert_int_eq(attune__name_parse(name, &request.variant, &unnamed, &has_tile, &is_program),
+                   ATTUNE_OK);
+  ck_assert_msg(attune__plan_make(&request, &plan) == ATTUNE_OK, "%s", attune_error());
+  add(&request.variant, &plan.candidates[0].tile);
+  attune__plan_free(&plan);
+}
+
+/* What a spec without a tile gets where the registers that a first choice needs are nearly those
+ * that the estimate leaves it: the tiles before these spilled. */
+START_TEST(first_choices_at_the_limit) {
+  count = 0;
+  add_first_choice("attn_fwd_sm90a_fp32_d64_window_bias", 0);
+  add_first_choice("attn_fwd_sm90a_fp16_ofp32_d192x128_softcap", ATTUNE_FAMILY_MMA);
+  add_first_choice("attn_fwd_sm90a_fp16_ofp32_d192x128_window_g4_bitmask", 0);
+  add_first_choice("attn_fwd_sm90a_bf16_d64_window", ATTUNE_FAMILY_SHORT);
+  compile_all();
+}
+END_TEST
+
 /* Tensor cores: the tiles that take most registers for their head dim, one band and two, one stage
  * and several, with Q kept in registers and read again. */
 START_TEST(tensor_cores) {
@@ -327,4 +352,5 @@ END_TEST
 
 TEST_MAIN("kernels", edges_of_family_wgmma, ci_matrix, ci_features, models_sample,
           masks_types_alignments, edges_of_tiles, features_of_family_fma, head_dims_of_family_fma,
-          tensor_cores, tensor_cores_with_features, all_keys_in_one_step)
+          tensor_cores, tensor_cores_with_features, all_keys_in_one_step,
+          first_choices_at_the_limit)
