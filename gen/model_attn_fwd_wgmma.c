@@ -53,11 +53,13 @@ static roles registers_by_role(const attune_variant *v, const attune_tile *t) {
   return (roles){32, 160};
 }
 
-/* Scores, O and P of a thread, and what NVRTC 13.0 needs beside them to spill nowhere. */
+/* Scores, O and P of a thread, and what NVRTC 13.0 needs beside them to spill nowhere. Of a group
+ * the two rows of a thread are of two heads, with a slope each. */
 static int registers(const attune_variant *v, const attune_tile *t) {
+  const int slopes = (v->features & ATTUNE_FEATURE_ALIBI) != 0;
   int need = t->block_n / 2 + padded(v->head_dim_v) / 2 + t->block_n / 4 + 28;
   if (v->features & (ATTUNE_FEATURE_SOFTCAP | ATTUNE_FEATURE_ALIBI)) need += 8;
-  if (v->group > 1) need += 8;
+  if (v->group > 1) need += slopes ? 8 : 4;
   return need;
 }
 
