@@ -149,7 +149,7 @@ def versions():
         nvrtc = json.loads(_output(PROGRAM, "doctor", "--json"))["nvrtc"]["version"]
     except (ValueError, KeyError):
         nvrtc = None
-    commit = os.environ.get("ATTUNE_COMMIT") or _output("git", "rev-parse", "--short", "HEAD")
+    commit = os.environ.get("ATTUNE_COMMIT") or _output("git", "describe", "--always", "--dirty", "--exclude=*")
     return {"attune": attune_calls.attune.__version__, "commit": commit or None, "nvrtc": nvrtc,
             "torch": torch.__version__, "cuda": torch.version.cuda, "cudnn": torch.backends.cudnn.version(),
             "driver": _output("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader").split("\n")[0] or None,
