@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # spills.sh BUILD [SPEC...] - compiles every kernel of the specs (default: all of specs/) for every
 # arch that attune generates for, and fails when one spills registers, keeps a stack frame or draws a
-# warning of the compiler. A spec whose SRAM budget an arch has not is named. Needs NVRTC, no GPU.
+# warning of the compiler. A spec whose SRAM budget or family an arch has not is named. Needs NVRTC, no GPU.
 # Compiled kernels are kept in BUILD/spills: a second run compiles what changed. Set JOBS for compiles at once (default: as many as cores).
 set -eu
 cd "$(dirname "$0")/.."
@@ -20,6 +20,8 @@ for arch in $archs; do
       kernels=$((kernels + count))
     elif grep -q "sram: .* is over what $arch offers" "$log"; then
       echo "$arch has no room for $spec: $(grep -o 'sram: .*' "$log" | head -n 1)"
+    elif grep -q "error: arch $arch with family" "$log"; then
+      echo "$arch has no family that $spec names: $(grep -o 'family [a-z]*: .*' "$log" | head -n 1)"
     else
       failed=$((failed + 1))
       echo "$arch $spec:"
