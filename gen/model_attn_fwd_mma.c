@@ -38,13 +38,14 @@ static int registers_of_features(const attune_variant *v, const attune_tile *t) 
 /* What NVRTC 13.0 needs to spill nowhere, found by compiling: O, the scores of a tile, m, l and the
  * operands of each band, addresses; more for tiles of 128 keys, for a large O, for few threads
  * or long rows, with more chunks to copy each, and where chunks pass through registers on their way
- * to shared memory. */
+ * to shared memory; from sm_100a on for a second bound of the mask. */
 static int registers_without_q(const attune_variant *v, const attune_tile *t) {
   int split = attune__mma_split(t), bands = attune__mma_bands(t);
   int o = bands * attune__mma_padded_v(v->head_dim_v, t) / split / 2;
   int more = (t->block_n == 128 ? 16 : 0) + (t->warps == 2 && bands > 1 ? 4 : 0);
   more += (attune__arch_cc(v->arch) < 80 ? 24 : 0) + (o > 128 ? 12 : 0);
   more += split > 1 && v->head_dim_qk > 128 ? 16 : 0;
+  more += attune__arch_cc(v->arch) >= 100 && attune__mask_has_lower(v->mask) ? 2 : 0;
   return o + bands * t->block_n / split / 2 + 8 * bands + 46 + more + registers_of_features(v, t);
 }
 

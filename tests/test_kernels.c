@@ -303,6 +303,7 @@ START_TEST(first_choices_at_the_limit) {
   add_first_choice("attn_fwd_sm90a_fp16_ofp32_d192x128_softcap", ATTUNE_FAMILY_MMA);
   add_first_choice("attn_fwd_sm90a_fp16_ofp32_d192x128_window_g4_bitmask", 0);
   add_first_choice("attn_fwd_sm90a_bf16_d64_window", ATTUNE_FAMILY_SHORT);
+  add_first_choice("attn_fwd_sm100a_bf16_d128_window_g2", ATTUNE_FAMILY_MMA);
   compile_all();
 }
 END_TEST
