@@ -130,7 +130,6 @@ FAKE_OK(cuFuncSetAttribute)
 FAKE_OK(cuMemFree_v2)
 FAKE_OK(cuMemcpyHtoD_v2)
 FAKE_OK(cuMemcpyDtoH_v2)
-FAKE_OK(cuEventDestroy_v2)
 FAKE_OK(cuEventSynchronize)
 
 /* ---- memory and time ------------------------------------------------------------------------- */
@@ -158,6 +157,11 @@ FAKE(cuEventCreate, count **event, unsigned flags);
 FAKE(cuEventCreate, count **event, unsigned flags) {
   *event = calloc(1, sizeof **event);
   return *event ? (int)flags : 2;
+}
+FAKE(cuEventDestroy_v2, count *event);
+FAKE(cuEventDestroy_v2, count *event) {
+  free(event);
+  return 0;
 }
 FAKE(cuEventRecord, count *event, void *stream);
 FAKE(cuEventRecord, count *event, void *stream) {
