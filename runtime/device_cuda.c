@@ -72,10 +72,12 @@ static void leave(cuda_device *d) {
   d->cuda->pop(&popped);
 }
 
-/* 1: the calling thread is in the context already, as with the CUDA runtime and PyTorch. */
-static int is_inside(const cuda_device *d) {
+/* enter(), unless the calling thread is in the context already, as with the CUDA runtime and
+ * PyTorch: *entered says whether to leave(). */
+static attune_status enter_from_outside(cuda_device *d, int *entered) {
   attune__cuda_context current = NULL;
-  return d->cuda->current(&current) == CUDA_OK && current == d->context;
+  *entered = d->cuda->current(&current) != CUDA_OK || current != d->context;
+  return *entered ? enter(d) : ATTUNE_OK;
 }
 
 /* ---- loading --------------------------------------------------------------------------------- */
@@ -176,13 +178,13 @@ static attune_status cuda_launch(attune__device *device, attune__function *f,
                                  size_t param_bytes, void *stream) {
   (void)param_bytes;
   cuda_device *d = (cuda_device *)device;
-  const int inside = is_inside(d);
-  attune_status status = inside ? ATTUNE_OK : enter(d);
+  int entered;
+  attune_status status = enter_from_outside(d, &entered);
   if (status) return status;
   void *arguments[] = {(void *)(uintptr_t)params};
   attune__cuda_result result = d->cuda->launch(f->function, config->grid, 1, 1, config->threads, 1,
                                                1, config->smem_bytes, stream, arguments, NULL);
-  if (!inside) leave(d);
+  if (entered) leave(d);
   return check(d->cuda, result, "launching on", d->base.facts.name);
 }
 
@@ -238,12 +240,12 @@ static attune_status cuda_encode_map(attune__device *device, const attune__tenso
                        d->base.facts.name);
   const kept_map *kept = find_kept(d, m);
   if (kept) memcpy(out, kept->bytes, sizeof kept->bytes);
-  const int inside = is_inside(d); /* the driver encodes for the current context's device */
-  attune_status status = inside ? ATTUNE_OK : enter(d);
+  int entered; /* the driver encodes for the current context's device */
+  attune_status status = enter_from_outside(d, &entered);
   if (status) return status;
   attune__cuda_result result =
       kept ? d->cuda->replace_address(out, (void *)(uintptr_t)m->base) : encode_new(d, m, out);
-  if (!inside) leave(d);
+  if (entered) leave(d);
   return check(d->cuda, result, "encoding a tensor map on", d->base.facts.name);
 }
 
