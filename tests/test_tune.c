@@ -260,10 +260,13 @@ START_TEST(what_spills_is_left_out) {
   run r = {.lab = {.cost = order_cost, .fate = chains_spill}};
   ck_assert_int_eq(tune(&r, one), 0);
   ck_assert_int_gt(count_states(&r, ATTUNE__TRIAL_NOT_COMPILED), 0);
+  int found = 0;
   for (int i = 0; i < r.result.cells; i++) {
     ck_assert_int_ge(r.result.cell[i].winner, 0);
     ck_assert_int_eq(r.result.cell[i].row.tiles.tile[0].chains, 0);
+    found += r.result.cell[i].row.tiles.tile[0].order == 5;
   }
+  ck_assert_int_ge(found, r.result.cells - 1); /* all the planner's own choices spill */
   close_run(&r);
 }
 END_TEST
