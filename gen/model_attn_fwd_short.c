@@ -205,7 +205,8 @@ static void cost(const attune_variant *v, const attune_tile *t, const attune_boa
                       .warps = 4 * groups(t),
                       .registers = registers_multiply(t),
                       .smem_bytes = smem.bytes,
-                      .kv_bytes = attune__kv_bytes(v, s)};
+                      .kv_bytes = attune__kv_bytes(v, s),
+                      .exposed = t->stages > 1 ? 0 : 1}; /* loads beside no arithmetic */
   attune__work_cost(b, &work, &bytes, out);
 }
 

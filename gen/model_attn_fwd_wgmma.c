@@ -186,7 +186,7 @@ static void recipe(const attune_variant *v, const attune_tile *t, attune_recipe 
 static const double exposed[] = {0, 0.5, 0.25, 0.19};
 /* Clocks of a step in which a warpgroup only waits: for a tile, for its products to start, for the
  * quads' maxima. Fitted likewise. */
-static const double step_clocks = 100;
+static const double step_clocks = 150;
 
 /* Per score max, FMA, ex2, sum and half a conversion; per element of O a multiplication. */
 static const double instructions_per_score = 4.5;

@@ -85,6 +85,7 @@ static double total(const attune_board *b, const attune_work *w, const attune_co
                     double clocks_busy) {
   double slots = c->occupancy * b->sms, whole = (double)(int64_t)(w->blocks / slots);
   double loads = w->steps / w->blocks * w->step_waits, barriers = loads * 2 * barrier_wait;
+  barriers += w->steps / w->blocks * w->step_latency;
   double busy = clocks_busy * b->sms / w->blocks + barriers / c->occupancy;
   busy += w->steps / w->blocks * w->step_clocks;
   double alone =
@@ -110,5 +111,7 @@ void attune__work_cost(const attune_board *b, const attune_work *w, const attune
   out->shared_memory = w->wavefronts / sms;
   out->issue = w->instructions / 4 / sms;
   out->device_memory = device_memory(b, w, traffic, out->occupancy);
-  out->total = total(b, w, out, work_clocks(out, w->exposed > 0 ? w->exposed : exposed));
+  double share = w->exposed > 0 ? w->exposed : exposed;
+  share += w->exposed_by_warp / (w->warps * smallest(out->occupancy, ceiling(w->blocks / sms)));
+  out->total = total(b, w, out, work_clocks(out, smallest(share, 1)));
 }

@@ -19,11 +19,13 @@ typedef struct attune_work {
   double step_waits;   /* times per iteration that a block waits for device memory */
   double kv_bytes;     /* K and V that the blocks of one head share */
   double blocks_per_head;
-  double step_clocks; /* of an iteration, in which no unit works */
+  double step_clocks;  /* of an iteration, in which no unit works */
+  double step_latency; /* of an iteration, that a block alone waits; others beside it cover that */
   double exposed; /* share of the smaller ceilings that shows beside the largest; 0: the usual */
-  int ahead;      /* 1: a block fetches its next tile while it works on one */
-  int warps, registers; /* per block; per thread */
-  uint32_t smem_bytes;  /* per block */
+  double exposed_by_warp; /* added to that, over the warps on an SM */
+  int ahead;              /* 1: a block fetches its next tile while it works on one */
+  int warps, registers;   /* per block; per thread */
+  uint32_t smem_bytes;    /* per block */
 } attune_work;
 
 /* K and V per query head, in bytes: a group of query heads shares one pair. */

@@ -244,7 +244,8 @@ static attune_status make_row(field *f, int winner, const char *why) {
   return attune__tuned_put(f->s->known, row);
 }
 
-/* The fastest that beats the incumbent takes its place. */
+/* The fastest that beats the incumbent takes its place. A row gives way to the planner's choice as
+ * soon as that is faster outside the noise: to be slower than planned is nothing to keep. */
 static attune_status decide(field *f) {
   char why[ATTUNE__WHY_MAX];
   int winner = index_of(f, f->c->incumbent);
@@ -256,6 +257,8 @@ static attune_status decide(field *f) {
       break;
     }
   if (!f->count) return ATTUNE_OK;
+  const int planned = index_of(f, 0);
+  if (planned >= 0 && f->time[planned].high < f->time[winner].low) winner = planned;
   doubt(f, why);
   if (!why[0]) f->c->incumbent = trial_of(f, winner);
   return make_row(f, winner, why);

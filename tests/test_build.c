@@ -204,7 +204,8 @@ END_TEST
 START_TEST(a_spill_fails_the_build_unless_allowed) {
   char folder[64];
   scratch_make(folder);
-  attune_job job = read_job("version: 1\nop: attn_fwd\narch: sm_80\ndtype: fp32\nhead_dim: 128\n");
+  attune_job job = read_job("version: 1\nop: attn_fwd\narch: sm_80\ndtype: fp32\nhead_dim: 128\n"
+                            "tile: {block_m: 64, block_n: 128, warps: 8, share_kv: 1}\n");
   job.kernels[0].recipe.threads = 1024; /* leaves 64 registers a thread */
   attune_build_options options = {.out = folder};
   attune_build_summary summary;

@@ -272,8 +272,8 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
   const int items = (all - blockIdx.x + gridDim.x - 1) / gridDim.x;  // of this block
   const bool in_use_only = params.seqused_q || params.seqused_k;
 
-  // Item i into its slot
-  const auto load = [&](int i, u32 slot) {
+  // Finding an item takes about as long as the products of a tile, so it is never waited for.
+  const auto find = [&](int i) {
     Job job;
     job.place = place_of(params, blockIdx.x + i * gridDim.x, batch, heads_q, heads_kv, len_q, len_k,
                          total_q, total_k);
@@ -283,13 +283,16 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
     key_range(job.bounds, place.row0 / kGroup, (place.row1 - 1) / kGroup + 1, place.len_k,
               job.begin, job.end);
     if (place.row0 >= place.row1) job.end = job.begin;
-    job_of(smem, slot) = job;
-    load_item(params, b, job, slot, heads_q / kGroup > heads_kv ? kEvictLast : kEvictFirst);
+    return job;
   };
-  if (threadIdx.x == 0) {
-    init_barriers(b);
-    for (int i = 0; i < min(items, kStages); i++) load(i, i);
-  }
+  const auto load = [&](u32 slot) {
+    load_item(params, b, job_of(smem, slot), slot,
+              heads_q / kGroup > heads_kv ? kEvictLast : kEvictFirst);
+  };
+  const int first_items = min(items, kStages);
+  if (threadIdx.x == 0) init_barriers(b);
+  if (threadIdx.x < first_items) job_of(smem, threadIdx.x) = find(threadIdx.x);
+  if (threadIdx.x == 0) load(0);
   //@ if tile.block_n % 16 == 8 then
   if (warpgroup == 1 && threadIdx.x % 128 < 8 * kPanel / 16) {
     store_shared(b.zeros + threadIdx.x % 128 * 16, make_uint4(0, 0, 0, 0));
@@ -302,13 +305,18 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
     give_registers<kRegistersLoad>();
     Ring<kStages> ring;
     if (threadIdx.x == 0) {
+      for (int i = 1; i < first_items; i++) load(i);
       for (int i = 0; i < items; i++, ring.next()) {
+        const bool more = i + kStages < items;
+        Job next = {};
+        if (more) next = find(i + kStages);
         wait(b.done + 8 * ring.slot, ring.parity);
         if (in_use_only) wait(b.clean_v + 8 * ring.slot, ring.parity);  // not all tiles waited for it
         if (!params.seqused_q) store_item(params, b, job_of(smem, ring.slot), ring.slot);
-        if (i + kStages >= items) continue;
+        if (!more) continue;
         stores_have_read();
-        load(i + kStages, ring.slot);
+        job_of(smem, ring.slot) = next;
+        load(ring.slot);
       }
       stores_wait();
     } else if (threadIdx.x / 32 == 1 && in_use_only) {

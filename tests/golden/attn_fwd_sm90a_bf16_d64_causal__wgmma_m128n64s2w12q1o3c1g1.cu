@@ -667,7 +667,8 @@ __device__ __forceinline__ Block block_of(Smem &smem) {
 }
 
 __device__ __forceinline__ void init_barriers(const Block &b) {
-  for (int i = 0; i < kQTiles; i++) barrier_init(b.q_full + 8 * i, 1), barrier_init(b.q_free + 8 * i, 4 * kGroups);
+  for (int i = 0; i < kQTiles; i++)
+    barrier_init(b.q_full + 8 * i, 1), barrier_init(b.q_free + 8 * i, 128 * kGroups);
   for (int i = 0; i < kStages; i++) {
     barrier_init(b.k_full + 8 * i, 1), barrier_init(b.k_free + 8 * i, 4 * kGroups);
     barrier_init(b.v_full + 8 * i, 1), barrier_init(b.v_free + 8 * i, 4 * kGroups);
@@ -722,8 +723,14 @@ struct Sections {
 __device__ __forceinline__ Sections sections_of(int batch, int heads_q, int heads_kv, int len_q,
                                                 int len_k) {
   const unsigned share = heads_q / heads_kv / kGroup;  // that read the same K and V
-  return {(unsigned)ceil_div(len_q * kGroup, kBlockM), (unsigned)(heads_q / kGroup * batch),
-          max(kKeysInL2 / max(len_k, 1), 1) * share};
+  const unsigned most = max(kKeysInL2 / max(len_k, 1), 1) * share;
+  Sections s;
+  s.tiles = ceil_div(len_q * kGroup, kBlockM), s.heads = heads_q / kGroup * batch;
+  s.section = ceil_div(s.heads, ceil_div(s.heads, most));
+  // Whole rounds to and fro, which are even; an odd one more gives some blocks all the longer tiles.
+  const unsigned both = 2 * gridDim.x, times = max((s.section * s.tiles + gridDim.x) / both, 1);
+  s.section = min(s.section, max(times * both / s.tiles, 1));
+  return s;
 }
 
 // Calls take with the index of each tile that is the block's.
@@ -1047,18 +1054,17 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
     if (steps.count < 0) break;
     const int row = place.row0 + row_of_thread;
     const u32 tile_q = b.q + ring_q.slot * kBytesQ + group * 64 * kPanelQK;
-    // The last tile's O must have left the second buffer; its store had time until now.
-    // Alone, the buffer is free for the next tile's Q once the last scores are there.
+    // All threads arrive, since all of them have read the job. Alone, the buffer is free for the next
+    // tile's Q once the last scores are there.
     const auto free_q = [&] {
-      if (kSecondQ) return;
-      __syncwarp();  // all lanes have read the job
-      if (lane() == 0) arrive(b.q_free + 8 * ring_q.slot);
+      if (!kSecondQ) arrive(b.q_free + 8 * ring_q.slot);
     };
+    // The last tile's O must have left the second buffer; its store had time until now.
     const auto free_other_q = [&] {
       if (!kSecondQ || first_tile) return;
       if (first_of_group) stores_have_read();
-      if (lane() == 0) arrive(b.q_free + 8 * (1 - ring_q.slot));
       __syncwarp();
+      arrive(b.q_free + 8 * (1 - ring_q.slot));
     };
 
     Rows rows;
@@ -1154,10 +1160,6 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
       for (; n >= max(steps.full_end, 0); n--) step(n, Yes());
 #pragma unroll 1
       for (; n >= steps.full_begin; n--) step(n, No());
-      if (kMaskHasLower) {
-#pragma unroll 1
-        for (; n >= 0; n--) step(n, Yes());
-      }
 
       if (kPaddedV > 128) rescale(rows, factor);
       start_output(rows, p, b.v + ring_v.slot * kBytesV);
