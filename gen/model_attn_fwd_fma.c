@@ -102,6 +102,8 @@ static double step_waits(const attune_variant *v, const attune_tile *t) {
  * more warps on an SM. Fitted to the order of tiles in the 80 fp32 cells of the default grid on an
  * H200, 2026-11-30: the first choice takes 3 % longer than the best on average, 17 % at worst. */
 static const double step_latency = 2500, exposed = 0.5, exposed_by_warp = 3;
+/* A tile of 16 rows takes so many times as long for its waits as one of 32. Fitted likewise. */
+static const double narrow = 1.5;
 
 static void cost(const attune_variant *v, const attune_tile *t, const attune_board *b,
                  const attune_shape *s, attune_cost *out) {
@@ -116,7 +118,7 @@ static void cost(const attune_variant *v, const attune_tile *t, const attune_boa
   attune_work work = {.blocks = heads * (double)sums.blocks,
                       .steps = heads * (double)sums.steps,
                       .step_waits = step_waits(v, t),
-                      .step_latency = step_latency,
+                      .step_latency = step_latency * (t->block_m < 32 ? narrow : 1),
                       .exposed = exposed,
                       .exposed_by_warp = exposed_by_warp,
                       .blocks_per_head = (double)sums.blocks,
