@@ -43,23 +43,7 @@ static attune_status emit(const attune_kernel *kernel, const attune_emit_options
   return status;
 }
 
-/* What NVRTC makes of a kernel's text. */
-typedef struct compiled {
-  attune_image image;
-  char *ptx;
-  size_t ptx_bytes;
-} compiled;
-
-/* The PTX is compiled on its own: line numbers, which the CPU device's reports need, would make the
- * cubin almost four times as large. */
-static attune_status compile(const attune_kernel *kernel, const char *source, compiled *out) {
-  uint32_t arch = kernel->variant.arch;
-  attune_status status = attune__nvrtc_compile(source, kernel->name, arch, &out->image);
-  return status ? status
-                : attune__nvrtc_ptx(source, kernel->name, arch, &out->ptx, &out->ptx_bytes);
-}
-
-static void fill_entry(const attune_kernel *kernel, const compiled *made,
+static void fill_entry(const attune_kernel *kernel, const attune_image *image,
                        const attune_nvrtc_info *compiler, attune_entry *entry) {
   memset(entry, 0, sizeof *entry);
   snprintf(entry->name, sizeof entry->name, "%s", kernel->name);
@@ -67,24 +51,24 @@ static void fill_entry(const attune_kernel *kernel, const compiled *made,
   entry->tile = kernel->tile;
   entry->pins = kernel->pins;
   entry->recipe = kernel->recipe;
-  entry->facts = made->image.facts;
+  entry->facts = image->facts;
   snprintf(entry->compiler, sizeof entry->compiler, "%s", compiler->version);
-  entry->payload[ATTUNE_PAYLOAD_CUBIN].data = made->image.cubin;
-  entry->payload[ATTUNE_PAYLOAD_CUBIN].bytes = made->image.cubin_bytes;
-  entry->payload[ATTUNE_PAYLOAD_PTX].data = made->ptx;
-  entry->payload[ATTUNE_PAYLOAD_PTX].bytes = made->ptx_bytes;
+  entry->payload[ATTUNE_PAYLOAD_CUBIN].data = image->cubin;
+  entry->payload[ATTUNE_PAYLOAD_CUBIN].bytes = image->cubin_bytes;
+  entry->payload[ATTUNE_PAYLOAD_PTX].data = image->ptx;
+  entry->payload[ATTUNE_PAYLOAD_PTX].bytes = image->ptx_bytes;
 }
 
 /* The source in an entry is the one that people read: no #line, and the facts in its data sheet. */
-static attune_status write_entry(const attune_kernel *kernel, const compiled *made,
+static attune_status write_entry(const attune_kernel *kernel, const attune_image *image,
                                  const attune_nvrtc_info *compiler, int keep_source, void **out,
                                  size_t *out_bytes) {
   attune_entry entry;
-  fill_entry(kernel, made, compiler, &entry);
+  fill_entry(kernel, image, compiler, &entry);
   attune__text source = {0};
   attune_status status = ATTUNE_OK;
   if (keep_source) {
-    attune_emit_options options = {.facts = &made->image.facts, .compiler = entry.compiler};
+    attune_emit_options options = {.facts = &image->facts, .compiler = entry.compiler};
     status = emit(kernel, &options, &source);
     entry.payload[ATTUNE_PAYLOAD_SOURCE].data = source.data;
     entry.payload[ATTUNE_PAYLOAD_SOURCE].bytes = source.size;
@@ -98,13 +82,12 @@ static attune_status write_entry(const attune_kernel *kernel, const compiled *ma
 static attune_status make(const attune_kernel *kernel, const char *text, int keep_source,
                           void **out, size_t *out_bytes, char **warning) {
   attune_nvrtc_info compiler;
-  compiled made = {.ptx = NULL};
+  attune_image image = {0};
   attune_status status = attune__nvrtc_info(&compiler);
-  if (!status) status = compile(kernel, text, &made);
-  if (!status) status = warn(&made.image, warning);
-  if (!status) status = write_entry(kernel, &made, &compiler, keep_source, out, out_bytes);
-  attune__image_free(&made.image);
-  free(made.ptx);
+  if (!status) status = attune__nvrtc_compile(text, kernel->name, kernel->variant.arch, &image);
+  if (!status) status = warn(&image, warning);
+  if (!status) status = write_entry(kernel, &image, &compiler, keep_source, out, out_bytes);
+  attune__image_free(&image);
   if (status) free(*warning), *warning = NULL;
   return status;
 }

@@ -1,4 +1,4 @@
-/* nvrtc.c - CUDA text to cubin or PTX.
+/* nvrtc.c - CUDA text to cubin and PTX.
  *
  * Input: a self-contained source and the name of its kernel. Output: the image, the log and what
  * the compiler says the kernel needs. Finding the library is nvrtc_load.c's, reading the log
@@ -31,12 +31,15 @@ enum {
 
 /* The stack limit is the process's own, and no header may shadow anything: both are in the options
  * for that. Unused names are no fault (177): a kernel states all its constants, and a body that
- * uses some of them. -Xptxas makes ptxas tell what a kernel needs. */
+ * uses some of them. Line numbers are for the PTX, for the CPU device's reports; in the cubin they
+ * would take three times the room of the code. -Xptxas makes ptxas tell what a kernel needs. */
 const char *const attune__nvrtc_options[] = {"--std=c++17",
                                              "--device-as-default-execution-space",
                                              "--modify-stack-limit=false",
                                              "--no-source-include",
                                              "--diag-suppress=177",
+                                             "-lineinfo",
+                                             "-Xptxas=--suppress-debug-info",
                                              "-Xptxas=-v",
                                              "-Xptxas=--warn-on-spills",
                                              NULL};
@@ -114,7 +117,9 @@ static attune_status fetch(void *program, size_fn size, text_fn text, blob *out)
 
 typedef struct request {
   const attune__nvrtc_api *api;
-  const char *source, *file; /* file: the name that errors carry */
+  const char *source;
+  char file[ATTUNE_NAME_MAX + 16]; /* the name that errors carry */
+  char arch[64];                   /* the option of that name */
   const char *option[MAX_OPTIONS];
   int options;
   blob *cubin, *ptx; /* what is wanted; NULL: not */
@@ -273,42 +278,45 @@ static void add_options(request *r) {
     r->option[r->options++] = "--no-cache";
 }
 
+/* For `target`: "sm_90a" to machine code, "compute_90a" to PTX alone. */
+static attune_status compile_for(request *r, const char *name, const char *target) {
+  r->api = &service.api;
+  snprintf(r->arch, sizeof r->arch, "--gpu-architecture=%s", target);
+  /* Absolute, or -lineinfo would write the working directory before it. */
+  snprintf(r->file, sizeof r->file, "/attune/%s.cu", name);
+  r->option[r->options++] = r->arch;
+  add_options(r);
+  return run_in_slot(r);
+}
+
 attune_status attune__nvrtc_compile(const char *source, const char *name, uint32_t arch,
                                     attune_image *out) {
   memset(out, 0, sizeof *out);
-  char arch_name[ATTUNE_ARCH_MAX], arch_option[64], file[ATTUNE_NAME_MAX + 8];
+  char arch_name[ATTUNE_ARCH_MAX];
   attune__arch_print(arch, 1, arch_name);
   attune_status status = check_request(source, name, arch, arch_name);
   if (status) return status;
-  snprintf(arch_option, sizeof arch_option, "--gpu-architecture=%s", arch_name);
-  snprintf(file, sizeof file, "%s.cu", name);
-  blob cubin = {0};
-  request r = {.api = &service.api, .source = source, .file = file, .cubin = &cubin};
-  r.option[r.options++] = arch_option;
-  add_options(&r);
+  blob cubin = {0}, ptx = {0};
+  request r = {.source = source, .cubin = &cubin, .ptx = &ptx};
   double start = attune__now_ms();
-  status = run_in_slot(&r);
+  status = compile_for(&r, name, arch_name);
   out->milliseconds = attune__now_ms() - start;
   out->cubin = cubin.data, out->cubin_bytes = cubin.bytes, out->log = r.log.data;
+  out->ptx = ptx.data, out->ptx_bytes = ptx.data ? strlen(ptx.data) : 0;
   return status ? status : read_facts(out, name);
 }
 
 attune_status attune__nvrtc_ptx(const char *source, const char *name, uint32_t arch, char **out,
                                 size_t *out_bytes) {
   *out = NULL, *out_bytes = 0;
-  char arch_name[ATTUNE_ARCH_MAX], arch_option[64], file[ATTUNE_NAME_MAX + 16];
+  char arch_name[ATTUNE_ARCH_MAX], target[ATTUNE_ARCH_MAX + 8];
   attune__arch_print(arch, 1, arch_name);
   attune_status status = check_request(source, name, arch, arch_name);
   if (status) return status;
-  snprintf(arch_option, sizeof arch_option, "--gpu-architecture=compute%s", arch_name + 2);
-  /* Absolute, or -lineinfo would write the working directory before it. */
-  snprintf(file, sizeof file, "/attune/%s.cu", name);
+  snprintf(target, sizeof target, "compute%s", arch_name + 2);
   blob ptx = {0};
-  request r = {.api = &service.api, .source = source, .file = file, .ptx = &ptx};
-  r.option[r.options++] = arch_option;
-  r.option[r.options++] = "-lineinfo";
-  add_options(&r);
-  status = run_in_slot(&r);
+  request r = {.source = source, .ptx = &ptx};
+  status = compile_for(&r, name, target);
   free(r.log.data);
   if (status)
     free(ptx.data);
@@ -319,6 +327,7 @@ attune_status attune__nvrtc_ptx(const char *source, const char *name, uint32_t a
 
 void attune__image_free(attune_image *image) {
   free(image->cubin);
+  free(image->ptx);
   free(image->log);
   memset(image, 0, sizeof *image);
 }

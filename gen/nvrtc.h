@@ -24,6 +24,8 @@ attune_status attune__nvrtc_info(attune_nvrtc_info *out);
 typedef struct attune_image {
   void *cubin;
   size_t cubin_bytes;
+  char *ptx; /* NUL-terminated, with line numbers */
+  size_t ptx_bytes;
   char *log;          /* NUL-terminated, may be "" */
   attune_facts facts; /* registers and frame from the cubin, the rest from the log */
   double milliseconds;
@@ -38,7 +40,7 @@ extern const char *const attune__nvrtc_options[];
  * any stack size; attune__image_free(out) is due on failure too. */
 attune_status attune__nvrtc_compile(const char *source, const char *name, uint32_t arch,
                                     attune_image *out);
-/* PTX for compute_XX of the arch, with -lineinfo; malloc'ed text. */
+/* The image's PTX alone, in about half the time; malloc'ed text. */
 attune_status attune__nvrtc_ptx(const char *source, const char *name, uint32_t arch, char **out,
                                 size_t *out_bytes);
 void attune__image_free(attune_image *image);

@@ -197,7 +197,7 @@ START_TEST(errors_carry_the_templates_line) {
   attune_image image;
   ck_assert_int_eq(attune__nvrtc_compile("void f() { 1 }", "f", sm("sm_80"), &image),
                    ATTUNE_COMPILE);
-  ck_assert(strncmp(attune_error(), "f.cu(1): error", 14) == 0);
+  ck_assert(strncmp(attune_error(), "/attune/f.cu(1): error", 22) == 0);
   ck_assert_ptr_nonnull(strstr(image.log, "detected in the compilation"));
   attune__image_free(&image);
   static const char bad_asm[] = "extern \"C\" __global__ void k() { asm(\"bogus.f32 %r1;\"); }";
@@ -274,6 +274,12 @@ START_TEST(ptx_has_lines_and_no_path_of_this_machine) {
   ck_assert_ptr_nonnull(strstr(ptx, ".entry tiny"));
   ck_assert_ptr_nonnull(strstr(ptx, "\"/attune/tiny.cu\""));
   ck_assert_ptr_null(strstr(ptx, here));
+  attune_image image;
+  ck_assert_int_eq(attune__nvrtc_compile(tiny, "tiny", sm("sm_90a"), &image), ATTUNE_OK);
+  ck_assert_str_eq(image.ptx, ptx);
+  ck_assert_uint_eq(image.ptx_bytes, bytes);
+  ck_assert_ptr_null(memmem(image.cubin, image.cubin_bytes, ".debug_line", 11));
+  attune__image_free(&image);
   free(ptx);
 }
 END_TEST

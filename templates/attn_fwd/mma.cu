@@ -113,12 +113,12 @@ __device__ __forceinline__ void raise_max(Rows &rows, const float (&largest)[kBa
     }
 }
 
-//@ if shared_rows then
 // Warps of the same rows wait for each other.
 __device__ __forceinline__ void sync_rows() {
   asm volatile("bar.sync %0, %1;" ::"r"(1 + threadIdx.x / 32 / kSplit), "n"(32 * kSplit) : "memory");
 }
 
+//@ if shared_rows then
 // Maximum of a value of each row over the warps that share it: each leaves its own in shared memory.
 __device__ __forceinline__ void share_max(float (&largest)[kBands][2], float (*all)[kBlockM]) {
 #pragma unroll
@@ -361,9 +361,11 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSM)
   //@ end
 
   // Tiles come in the order K V K V ...; kStages of K are under way, and one less of V.
+  //-- What runs once is not unrolled, which would only take the compiler's time, except where it must.
+  //@ local times = features.bitmask and "kStages" or "1"
   load_rows<kBlockM, kHeadDimQK, kPitchQK>(tile_q, q, place.row0, place.row1 - place.row0);
   copies_commit();
-#pragma unroll
+#pragma unroll $(times)
   for (int slot = 0; slot < kStages; slot++) {
     load_k(tiles.start(slot), slot);
     if (slot + 1 < kStages) load_v(tiles.start(slot), slot);
@@ -457,6 +459,9 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSM)
     slot = slot + 1 < kStages ? slot + 1 : 0;
     tiles.advance($(features.bitmask and "j_end, class_of" or ""));
   }
+  // A warp leaves the loop as one, which ptxas cannot tell: it would put a branch before each shuffle
+  // from here on. It can behind a barrier.
+  sync_rows();
 
   // O /= sum, LSE = max + log(sum). The place is found again: kept over the loop it would take
   // registers.

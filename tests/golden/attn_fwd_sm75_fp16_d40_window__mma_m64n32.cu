@@ -231,9 +231,12 @@ __device__ __forceinline__ float row_factor(float sum) {
   return sum == 0 ? 0 : y;
 }
 
-// Natural-log LSE of a row: sum of 2^(x - max) with max in units of log2.
+// Natural-log LSE of a row: sum of 2^(x - max) with max in units of log2. Off by 2^-22 or two ulp of
+// log(sum); -inf for a row that sees no key.
 __device__ __forceinline__ float row_lse(float max_log2, float sum) {
-  return sum == 0 ? negative_infinity() : fmaf(max_log2, kLn2, logf(sum));
+  float y;
+  asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(sum));
+  return fmaf(max_log2, kLn2, y * kLn2);
 }
 
 // Maximum and sum over groups of kLanes neighbouring lanes; every lane gets the result. The order
@@ -561,6 +564,11 @@ __device__ __forceinline__ void raise_max(Rows &rows, const float (&largest)[kBa
     }
 }
 
+// Warps of the same rows wait for each other.
+__device__ __forceinline__ void sync_rows() {
+  asm volatile("bar.sync %0, %1;" ::"r"(1 + threadIdx.x / 32 / kSplit), "n"(32 * kSplit) : "memory");
+}
+
 // The scores of pairs that are not kept become -inf, whatever K holds there.
 __device__ __forceinline__ void mask_scores(float (&s)[kBands][kGroupsS][4], MaskBounds bounds,
                                             int row0, int j0, int j_end) {
@@ -729,7 +737,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSM)
   // Tiles come in the order K V K V ...; kStages of K are under way, and one less of V.
   load_rows<kBlockM, kHeadDimQK, kPitchQK>(tile_q, q, place.row0, place.row1 - place.row0);
   copies_commit();
-#pragma unroll
+#pragma unroll 1
   for (int slot = 0; slot < kStages; slot++) {
     load_k(tiles.start(slot), slot);
     if (slot + 1 < kStages) load_v(tiles.start(slot), slot);
@@ -793,6 +801,9 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSM)
     slot = slot + 1 < kStages ? slot + 1 : 0;
     tiles.advance();
   }
+  // A warp leaves the loop as one, which ptxas cannot tell: it would put a branch before each shuffle
+  // from here on. It can behind a barrier.
+  sync_rows();
 
   // O /= sum, LSE = max + log(sum). The place is found again: kept over the loop it would take
   // registers.

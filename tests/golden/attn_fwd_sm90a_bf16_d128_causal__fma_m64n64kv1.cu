@@ -229,9 +229,12 @@ __device__ __forceinline__ float row_factor(float sum) {
   return sum == 0 ? 0 : y;
 }
 
-// Natural-log LSE of a row: sum of 2^(x - max) with max in units of log2.
+// Natural-log LSE of a row: sum of 2^(x - max) with max in units of log2. Off by 2^-22 or two ulp of
+// log(sum); -inf for a row that sees no key.
 __device__ __forceinline__ float row_lse(float max_log2, float sum) {
-  return sum == 0 ? negative_infinity() : fmaf(max_log2, kLn2, logf(sum));
+  float y;
+  asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(sum));
+  return fmaf(max_log2, kLn2, y * kLn2);
 }
 
 // Maximum and sum over groups of kLanes neighbouring lanes; every lane gets the result. The order
