@@ -359,7 +359,9 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
     const Job job = job_of(smem, slot);
     const Place &place = job.place;
     const int first = t * 64 + warp_of_group() * 16, row = place.row0 + first + lane() / 4;
-    const bool live = place.row0 + first < place.row1;  // some row of the warp is
+    // Some row of the warp is. By vote, since ptxas puts a branch before each shuffle where it cannot
+    // tell that the warp stays together.
+    const bool live = __any_sync(0xffffffff, place.row0 + first < place.row1);
     Rows rows = {};
     rows.max[0] = rows.max[1] = kLowest;
 
