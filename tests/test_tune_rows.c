@@ -49,13 +49,14 @@ static attune__tuned_row row_of(const char *variant, attune_class cls, const cha
   return row;
 }
 
-static const char *const d128 = "attn_fwd_sm90a_fp16_d128_causal";
+/* Shipped rows have none of it. */
+static const char *const d112 = "attn_fwd_sm90a_fp16_d112_causal";
 static const char *const tile_a = "wgmma_m128n128s2w12o5", *const tile_b =
                                                                "wgmma_m128n96s2w12q1o4z1g1";
 static const char *const early = "2026-11-30T03:00:00Z", *const late = "2026-12-01T00:00:00Z";
 
 static attune__tuned_mark mark_of(const char *kernel, attune__mark_kind kind) {
-  attune__tuned_row row = row_of(d128, ATTUNE_CLASS_DECODE, tile_a, early);
+  attune__tuned_row row = row_of(d112, ATTUNE_CLASS_DECODE, tile_a, early);
   attune__tuned_mark mark = {.key = row.key, .driver = 13000, .kind = kind};
   snprintf(mark.kernel, sizeof mark.kernel, "%s", kernel);
   snprintf(mark.digest, sizeof mark.digest, "0123456789abcdef");
@@ -76,7 +77,7 @@ static char *text_of(const attune__tuned *t) {
 START_TEST(a_file_reads_back_to_the_same) {
   attune__tuned all = {.count = 0}, back;
   attune__text errors = {0};
-  attune__tuned_row row = row_of(d128, ATTUNE_CLASS_LONG_MANY, tile_a, early);
+  attune__tuned_row row = row_of(d112, ATTUNE_CLASS_LONG_MANY, tile_a, early);
   ck_assert_int_eq(attune__tuned_put(&all, &row), 0);
   row = row_of("attn_standard_sm90a_fp32_d64", ATTUNE_CLASS_DECODE,
                "fma_m64n64k16+fma_m8+fma_m64n64k16", early);
@@ -86,7 +87,7 @@ START_TEST(a_file_reads_back_to_the_same) {
   row.key.sms = 16; /* a slice is another model */
   ck_assert_int_eq(attune__tuned_put(&all, &row), 0);
   attune__tuned_mark mark =
-      mark_of("attn_fwd_sm90a_fp16_d128_causal__wgmma_m128n128s2w12o5", ATTUNE__MARK_HANG);
+      mark_of("attn_fwd_sm90a_fp16_d112_causal__wgmma_m128n128s2w12o5", ATTUNE__MARK_HANG);
   ck_assert_int_eq(attune__tuned_put_mark(&all, &mark), 0);
   char *text = text_of(&all);
   ck_assert_msg(!attune__tuned_parse("x.yaml", text, strlen(text), &back, &errors), "%s\n%s",
@@ -96,7 +97,7 @@ START_TEST(a_file_reads_back_to_the_same) {
   ck_assert_int_eq(back.count, 3);
   ck_assert_int_eq(back.mark_count, 1);
   ck_assert_double_eq(back.row[2].time.low, 0.12345678901234567);
-  ck_assert_ptr_nonnull(strstr(text, "variant: attn_fwd_sm90a_fp16_d128_causal, class: long_many, "
+  ck_assert_ptr_nonnull(strstr(text, "variant: attn_fwd_sm90a_fp16_d112_causal, class: long_many, "
                                      "tile: wgmma_m128n128s2w12o5, ms: [0.125, "));
   attune__tuned_free(&all);
   attune__tuned_free(&back);
@@ -106,8 +107,8 @@ END_TEST
 
 START_TEST(the_better_of_two_rows_stays) {
   attune__tuned t = {.count = 0};
-  attune__tuned_row a = row_of(d128, ATTUNE_CLASS_DECODE, tile_a, late);
-  attune__tuned_row b = row_of(d128, ATTUNE_CLASS_DECODE, tile_b, early);
+  attune__tuned_row a = row_of(d112, ATTUNE_CLASS_DECODE, tile_a, late);
+  attune__tuned_row b = row_of(d112, ATTUNE_CLASS_DECODE, tile_b, early);
   attune__tuned_put(&t, &a), attune__tuned_put(&t, &b);
   ck_assert(t.count == 1 && attune__tiles_same(&t.row[0].tiles, &a.tiles)); /* the later */
   b.provisional = 1, memcpy(b.date, "2027", 4);
@@ -161,9 +162,9 @@ END_TEST
  */
 START_TEST(a_cut_or_changed_file_is_refused_or_sound) {
   attune__tuned t = {.count = 0};
-  attune__tuned_row row = row_of(d128, ATTUNE_CLASS_LONG_MANY, tile_a, early);
+  attune__tuned_row row = row_of(d112, ATTUNE_CLASS_LONG_MANY, tile_a, early);
   attune__tuned_mark mark =
-      mark_of("attn_fwd_sm90a_fp16_d128_causal__wgmma_m128n128s2w12o5", ATTUNE__MARK_PASSED);
+      mark_of("attn_fwd_sm90a_fp16_d112_causal__wgmma_m128n128s2w12o5", ATTUNE__MARK_PASSED);
   attune__tuned_put(&t, &row), attune__tuned_put_mark(&t, &mark);
   char *text = text_of(&t);
   size_t size = strlen(text);
@@ -219,7 +220,7 @@ START_TEST(writers_at_once_lose_nothing) {
   pid_t pid[WRITERS];
   scratch_make(folder);
   snprintf(path, sizeof path, "%s/tuned/gpu.yaml", folder);
-  row_of(d128, ATTUNE_CLASS_DECODE, tile_a, early); /* NVRTC is loaded before the forks */
+  row_of(d112, ATTUNE_CLASS_DECODE, tile_a, early); /* NVRTC is loaded before the forks */
   for (int i = 0; i < WRITERS; i++)
     if (!(pid[i] = fork())) {
       write_rows(path, i * EACH, EACH);
@@ -269,7 +270,7 @@ START_TEST(a_file_that_cannot_be_read_is_not_written_over) {
   scratch_make(folder);
   snprintf(path, sizeof path, "%s/h.yaml", folder);
   ck_assert_int_eq(attune__file_publish(path, junk, sizeof junk - 1), 0);
-  attune__tuned_row row = row_of(d128, ATTUNE_CLASS_DECODE, tile_a, early);
+  attune__tuned_row row = row_of(d112, ATTUNE_CLASS_DECODE, tile_a, early);
   attune__tuned_put(&one, &row);
   ck_assert_int_eq(attune__tuned_save(path, &one, &errors), ATTUNE_BAD_SPEC);
   ck_assert_ptr_nonnull(strstr(errors.data, "h.yaml:"));
@@ -284,18 +285,18 @@ END_TEST
 
 /* ---- what serves ----------------------------------------------------------------------------- */
 
-/* A store with rows of d128: long_many measured, decode provisional, short_few no longer legal. */
+/* A store with rows of d112: long_many measured, decode provisional, short_few no longer legal. */
 static void make_store(char folder[64]) {
   attune__tuned t = {.count = 0};
   attune__text errors = {0};
   scratch_make(folder);
-  attune__tuned_row row = row_of(d128, ATTUNE_CLASS_LONG_MANY, tile_b, early);
+  attune__tuned_row row = row_of(d112, ATTUNE_CLASS_LONG_MANY, tile_b, early);
   ck_assert_int_eq(attune__tiles_parse(tile_a, &row.over), 0);
   attune__tuned_put(&t, &row);
-  row = row_of(d128, ATTUNE_CLASS_DECODE, tile_b, early);
+  row = row_of(d112, ATTUNE_CLASS_DECODE, tile_b, early);
   row.provisional = 1, snprintf(row.why, sizeof row.why, "the GPU was slowed for heat or power");
   attune__tuned_put(&t, &row);
-  row = row_of(d128, ATTUNE_CLASS_SHORT_FEW, "wgmma_m128n128s2w12o77", early);
+  row = row_of(d112, ATTUNE_CLASS_SHORT_FEW, "wgmma_m128n128s2w12o77", early);
   attune__tuned_put(&t, &row);
   char *path = attune__tuned_path(folder, "NVIDIA H200");
   ck_assert_ptr_nonnull(strstr(path, "/tuned/nvidia-h200.yaml"));
@@ -311,7 +312,7 @@ START_TEST(rows_of_another_model_are_never_used) {
   attune__text messages = {0};
   make_store(folder);
   ck_assert_int_eq(attune__tuned_db_open(NULL, &db, &messages), 0);
-  attune__tuned_row row = row_of(d128, ATTUNE_CLASS_LONG_MANY, tile_b, early);
+  attune__tuned_row row = row_of(d112, ATTUNE_CLASS_LONG_MANY, tile_b, early);
 #define USED(key) attune__tuned_row_for(&db, &(key), &row.variant, row.cls, 232448, why, sizeof why)
   ck_assert_ptr_nonnull(USED(row.key));
   attune__tuned_key other = row.key;
@@ -368,7 +369,7 @@ START_TEST(a_spec_that_names_the_gpu_gets_rows_by_class) {
   attune_job job;
   attune__text errors = {0};
   make_store(folder);
-  static const char spec[] = "{version: 1, op: attn_fwd, arch: sm_90a, dtype: fp16, head_dim: 128, "
+  static const char spec[] = "{version: 1, op: attn_fwd, arch: sm_90a, dtype: fp16, head_dim: 112, "
                              "mask: [causal, none]%s}";
   char text[200];
   snprintf(text, sizeof text, spec, ", gpu: H200");
@@ -380,12 +381,12 @@ START_TEST(a_spec_that_names_the_gpu_gets_rows_by_class) {
     measured++;
     ck_assert_int_eq(job.rows[i].cls, ATTUNE_CLASS_LONG_MANY);
     ck_assert_str_eq(job.kernels[job.rows[i].kernel[0]].name,
-                     "attn_fwd_sm90a_fp16_d128_causal__wgmma_m128n96s2w12q1o4z1g1");
+                     "attn_fwd_sm90a_fp16_d112_causal__wgmma_m128n96s2w12q1o4z1g1");
   }
   ck_assert_int_eq(measured, 1);
   ck_assert_ptr_nonnull(strstr(
       job.notes.data,
-      "attn_fwd_sm90a_fp16_d128_causal, decode: planned, not measured: its row is provisional"));
+      "attn_fwd_sm90a_fp16_d112_causal, decode: planned, not measured: its row is provisional"));
   ck_assert_ptr_nonnull(
       strstr(job.notes.data,
              "short_few: planned, not measured: its measured tile wgmma_m128n128s2w12o77"));
@@ -411,7 +412,7 @@ END_TEST
  */
 static void prepare(attune_context *context, int32_t batch, int32_t len,
                     attune_program_info *info) {
-  attune_problem problem = fake_problem(d128);
+  attune_problem problem = fake_problem(d112);
   attune_program *program;
   problem.batch = batch, problem.heads_q = problem.heads_kv = 16;
   problem.len_q = len, problem.len_k = 2048;
@@ -434,7 +435,7 @@ START_TEST(the_jit_takes_the_row_of_the_call) {
   fake_log log = {.load_status = ATTUNE_OK};
   attune_jit *jit;
   attune_program_info info;
-  static const char *const measured = "attn_fwd_sm90a_fp16_d128_causal__wgmma_m128n96s2w12q1o4z1g1";
+  static const char *const measured = "attn_fwd_sm90a_fp16_d112_causal__wgmma_m128n96s2w12q1o4z1g1";
   make_store(folder);
   attune_context *context = open_on("NVIDIA H200", &log, &jit);
   prepare(context, 4, 1, &info); /* decode first: its row is provisional */
@@ -460,7 +461,7 @@ START_TEST(explain_says_what_was_measured) {
   make_store(folder);
   ck_assert_int_gt(readlink("/proc/self/exe", self, sizeof self - 1), 0);
   for (int i = 0; i < 2; i++) *strrchr(self, '/') = 0;
-  snprintf(line, sizeof line, "%s/attune explain %s__%s", self, d128, tile_b);
+  snprintf(line, sizeof line, "%s/attune explain %s__%s", self, d112, tile_b);
   FILE *pipe = popen(line, "r");
   ck_assert_ptr_nonnull(pipe);
   output[fread(output, 1, sizeof output - 1, pipe)] = 0;

@@ -188,9 +188,11 @@ __device__ __forceinline__ void mask_scores(float (&s)[kBlockN / 2], const Job &
 }
 
 // P = 2^(unit S - max) in the place of S, and its sums.
-__device__ __forceinline__ void softmax(float (&s)[kBlockN / 2], Rows &rows, float unit) {
+__device__ __forceinline__ void maxima(const float (&s)[kBlockN / 2], Rows &rows, float unit) {
 #pragma unroll
   for (int h = 0; h < 2; h++) rows.max[h] = fmaxf(kLowest, row_max(s, h) * unit);
+}
+__device__ __forceinline__ void exponentials(float (&s)[kBlockN / 2], Rows &rows, float unit) {
   float sum[4] = {0, 0, 0, 0};
 #pragma unroll
   for (int e = 0; e < kBlockN / 2; e++) {
@@ -350,7 +352,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
   int t = group;  // the tile in its item
   for (int n = group; n < (kTurns ? rounds * kGroups : tiles); n += kGroups, t += kGroups) {
     if (kTurns && n >= tiles) {
-      turn(), pass(), turn(), pass();
+      turn(), pass();
       break;
     }
     while (t >= kTiles) t -= kTiles, ring.next();
@@ -368,9 +370,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
     if (place.row0 + t * 64 < place.row1 && job.end > job.begin) {
       float s[kBlockN / 2];
       u32 p[kStepsPV * 4];
-      turn();
       start_scores(s, tile_q + t * 64 * kPanel, b.k(slot));
-      pass();
       products_wait<0>();
       if (live) {
         if (scale < 0) {
@@ -382,22 +382,25 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
           mask_scores<0>(s, job, row);
         else if (beyond > 0)
           mask_scores<kBlockN - 16>(s, job, row);
-        softmax(s, rows, unit);
+        maxima(s, rows, unit);
       }
+      turn();
+      settle(rows.max);
+      if (live) exponentials(s, rows, unit);
 #pragma unroll
       for (int w = 0; w < kStepsPV * 4; w++)
         p[w] = w < kBlockN / 4 ? pack(s[2 * w], s[2 * w + 1]) : 0;
+      settle(p);
+      pass();
       wait(b.loaded_v + 8 * slot, ring.parity);
       if (in_use_only) wait(b.clean_v + 8 * slot, ring.parity);
-      turn();
       start_output(rows, p, b.v(slot), b.zeros);
-      pass();
       float factor[2];
       if (live) finish_rows(params, place, rows, factor, row);
       products_wait<0>();
       scale_output(rows, factor);
     } else {
-      turn(), pass(), turn(), pass();
+      turn(), pass();
       float factor[2];
       if (live) finish_rows(params, place, rows, factor, row);
     }

@@ -334,12 +334,25 @@ __device__ __forceinline__ void clean_values(u32 tile_v, const Params &params, c
   threads_sync(kAllMultiply, kGroups * 128);
 }
 
-// A bit for each of a thread's columns, two in a group of 8, of those below `end`; the first 32. A
-// register of them becomes predicates seven at a time (R2P), which spares a comparison each.
+// A bit for each of a thread's columns, two in a group of 8, of those below `end`; the first 32.
 __device__ __forceinline__ u32 columns_below(int end) {
-  end = clamp(end, 0, 128);
-  const int count = end / 8 * 2 + min(end % 8, 2);
-  return count < 32 ? (1u << count) - 1 : ~0u;
+  const u32 at = max(end, 0), count = at / 8 * 2 + min(at % 8, 2);
+  u32 above;  // of shl 32 bits are none, which C++ leaves open
+  asm("shl.b32 %0, 0xffffffff, %1;" : "=r"(above) : "r"(count));
+  return ~above;
+}
+
+// Scores of row h to -inf outside columns [low, high] of the thread. Bits become predicates seven at a
+// time (R2P), which spares a comparison each.
+__device__ __forceinline__ void mask_row(float (&s)[kBlockN / 2], int h, int low, int high) {
+#pragma unroll
+  for (int word = 0; word < kBlockN / 4; word += 32) {
+    u32 seen = columns_below(high + 1 - 4 * word);
+    if (kMaskHasLower) seen &= ~columns_below(low - 4 * word);
+#pragma unroll
+    for (int c = word; c < min(word + 32, kBlockN / 4); c++)
+      if (!(seen >> (c - word) & 1)) s[c / 2 * 4 + 2 * h + c % 2] = negative_infinity();
+  }
 }
 
 // Scores by the problem's features, and -inf where a pair is not seen: before any arithmetic, since
@@ -353,28 +366,19 @@ __device__ __forceinline__ void adjust_scores(float (&s)[kBlockN / 2], const Par
   const RowScore of[2] = {row_score(params, place, row, bottom_right),
                           row_score(params, place, row + 8, bottom_right)};
 //@ end
-#pragma unroll
-  for (int h = 0; h < 2; h++) {
-    const int first = j0 + lane() % 4 * 2, i = (row + 8 * h) / kGroup;
+  const int first = j0 + lane() % 4 * 2;
 //@ if features.softcap or features.alibi then
 #pragma unroll
-    for (int c = 0; c < kBlockN / 4; c++) {
-      float &x = s[c / 2 * 4 + 2 * h + c % 2];
-      x = score(of[h], x, first + c / 2 * 8 + c % 2, scale, softcap, params.bias_stride_k);
-    }
+  for (int e = 0; e < kBlockN / 2; e++)
+    s[e] = score(of[half(e)], s[e], first + e / 4 * 8 + e % 2, scale, softcap, params.bias_stride_k);
 //@ end
-    if (!kMasked) continue;
-    const int low = i + bounds.lower - first, high = min(i + bounds.upper, j_end - 1) - first;
-    if (!__any_sync(0xffffffff, high < kBlockN - 1 || (kMaskHasLower && low > 0))) continue;
-#pragma unroll
-    for (int word = 0; word < kBlockN / 4; word += 32) {
-      u32 seen = columns_below(high + 1 - 4 * word);
-      if (kMaskHasLower) seen &= ~columns_below(low - 4 * word);
-#pragma unroll
-      for (int c = word; c < min(word + 32, kBlockN / 4); c++)
-        if (!(seen >> (c - word) & 1)) s[c / 2 * 4 + 2 * h + c % 2] = negative_infinity();
-    }
-  }
+  if (!kMasked) return;
+  const int i = row / kGroup, last = (row + 8) / kGroup;
+  const int low = i + bounds.lower - first, low_last = last + bounds.lower - first;
+  const int high = min(i + bounds.upper, j_end - 1) - first;
+  const int high_last = min(last + bounds.upper, j_end - 1) - first;
+  if (!__any_sync(0xffffffff, high < kBlockN - 1 || (kMaskHasLower && low_last > 0))) return;
+  mask_row(s, 0, low, high), mask_row(s, 1, low_last, high_last);
 }
 
 //@ local staged = tile.second_q == 1 and dtype.out == dtype.q and not features.varlen

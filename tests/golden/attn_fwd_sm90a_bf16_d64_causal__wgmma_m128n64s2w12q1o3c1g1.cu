@@ -908,12 +908,25 @@ __device__ __forceinline__ void clean_values(u32 tile_v, const Params &params, c
   threads_sync(kAllMultiply, kGroups * 128);
 }
 
-// A bit for each of a thread's columns, two in a group of 8, of those below `end`; the first 32. A
-// register of them becomes predicates seven at a time (R2P), which spares a comparison each.
+// A bit for each of a thread's columns, two in a group of 8, of those below `end`; the first 32.
 __device__ __forceinline__ u32 columns_below(int end) {
-  end = clamp(end, 0, 128);
-  const int count = end / 8 * 2 + min(end % 8, 2);
-  return count < 32 ? (1u << count) - 1 : ~0u;
+  const u32 at = max(end, 0), count = at / 8 * 2 + min(at % 8, 2);
+  u32 above;  // of shl 32 bits are none, which C++ leaves open
+  asm("shl.b32 %0, 0xffffffff, %1;" : "=r"(above) : "r"(count));
+  return ~above;
+}
+
+// Scores of row h to -inf outside columns [low, high] of the thread. Bits become predicates seven at a
+// time (R2P), which spares a comparison each.
+__device__ __forceinline__ void mask_row(float (&s)[kBlockN / 2], int h, int low, int high) {
+#pragma unroll
+  for (int word = 0; word < kBlockN / 4; word += 32) {
+    u32 seen = columns_below(high + 1 - 4 * word);
+    if (kMaskHasLower) seen &= ~columns_below(low - 4 * word);
+#pragma unroll
+    for (int c = word; c < min(word + 32, kBlockN / 4); c++)
+      if (!(seen >> (c - word) & 1)) s[c / 2 * 4 + 2 * h + c % 2] = negative_infinity();
+  }
 }
 
 // Scores by the problem's features, and -inf where a pair is not seen: before any arithmetic, since
@@ -923,21 +936,14 @@ __device__ __forceinline__ void adjust_scores(float (&s)[kBlockN / 2], const Par
                                               const Place &place, MaskBounds bounds, int row, int j0,
                                               int j_end, float scale, float softcap,
                                               int bottom_right) {
-#pragma unroll
-  for (int h = 0; h < 2; h++) {
-    const int first = j0 + lane() % 4 * 2, i = (row + 8 * h) / kGroup;
-    if (!kMasked) continue;
-    const int low = i + bounds.lower - first, high = min(i + bounds.upper, j_end - 1) - first;
-    if (!__any_sync(0xffffffff, high < kBlockN - 1 || (kMaskHasLower && low > 0))) continue;
-#pragma unroll
-    for (int word = 0; word < kBlockN / 4; word += 32) {
-      u32 seen = columns_below(high + 1 - 4 * word);
-      if (kMaskHasLower) seen &= ~columns_below(low - 4 * word);
-#pragma unroll
-      for (int c = word; c < min(word + 32, kBlockN / 4); c++)
-        if (!(seen >> (c - word) & 1)) s[c / 2 * 4 + 2 * h + c % 2] = negative_infinity();
-    }
-  }
+  const int first = j0 + lane() % 4 * 2;
+  if (!kMasked) return;
+  const int i = row / kGroup, last = (row + 8) / kGroup;
+  const int low = i + bounds.lower - first, low_last = last + bounds.lower - first;
+  const int high = min(i + bounds.upper, j_end - 1) - first;
+  const int high_last = min(last + bounds.upper, j_end - 1) - first;
+  if (!__any_sync(0xffffffff, high < kBlockN - 1 || (kMaskHasLower && low_last > 0))) return;
+  mask_row(s, 0, low, high), mask_row(s, 1, low_last, high_last);
 }
 
 // O by TMA, from the place of the warpgroup's rows of Q; all of them are read, and the next tile's Q
