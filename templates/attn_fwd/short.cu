@@ -187,11 +187,12 @@ __device__ __forceinline__ void mask_scores(float (&s)[kBlockN / 2], const Job &
   }
 }
 
-// P = 2^(unit S - max) in the place of S, and its sums.
 __device__ __forceinline__ void maxima(const float (&s)[kBlockN / 2], Rows &rows, float unit) {
 #pragma unroll
   for (int h = 0; h < 2; h++) rows.max[h] = fmaxf(kLowest, row_max(s, h) * unit);
 }
+
+// P = 2^(unit S - max) in the place of S, and its sums.
 __device__ __forceinline__ void exponentials(float (&s)[kBlockN / 2], Rows &rows, float unit) {
   float sum[4] = {0, 0, 0, 0};
 #pragma unroll
@@ -337,8 +338,8 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
   // Scale 0 must leave -inf what it is.
   const float unit = fmaxf(score_unit(scale), 1e-37f);
   const int group = warpgroup - 1;
-  // Order knob kTurns: warpgroups issue their products in turn, so that they don't run in step, all
-  // multiplying and then all in the softmax.
+  // Order knob kTurns: warpgroups take turns at their exponentials, so that one has the unit for itself
+  // while others multiply, load and store. Without, all wait for the same item and then run in step.
   const auto turn = [&] {
     if (kTurns) threads_sync(kTurn + group, 256);
   };
