@@ -12,6 +12,7 @@ static const attune_model *const models[] = {
     &attune__model_attn_fwd_mma,
     &attune__model_attn_fwd_wgmma,
     &attune__model_attn_fwd_short,
+    &attune__model_attn_fwd_middle,
     &attune__model_attn_standard_qk_fma,
     &attune__model_attn_standard_softmax_fma,
     &attune__model_attn_standard_pv_fma,

@@ -1,4 +1,4 @@
-/* model_wgmma.h - families wgmma and short: warpgroups on Hopper. */
+/* model_wgmma.h - families wgmma, short and middle: warpgroups on Hopper. */
 #ifndef ATTUNE_MODEL_WGMMA_H
 #define ATTUNE_MODEL_WGMMA_H
 
@@ -6,5 +6,6 @@
 
 extern const attune_model attune__model_attn_fwd_wgmma;
 extern const attune_model attune__model_attn_fwd_short;
+extern const attune_model attune__model_attn_fwd_middle;
 
 #endif

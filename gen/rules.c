@@ -115,6 +115,9 @@ static int wgmma_has_features(const attune_variant *v) {
 static int qk_fits_short(const attune_variant *v) {
   return v->head_dim_qk <= 128;
 }
+static int qk_fits_middle(const attune_variant *v) {
+  return v->head_dim_qk <= 96;
+}
 static int v_like_qk(const attune_variant *v) {
   return v->head_dim_v == v->head_dim_qk;
 }
@@ -222,6 +225,23 @@ static const rule rules[] = {
     {0, FAMILY(SHORT), GROUP, 1, group_divides_64,
      "a group's heads fill the 64 rows of a warpgroup: 1, 2, 4 .. 64; family mma has others"},
     {OP(ATTN_FWD), FAMILY(SHORT), FEATURE, 1, no_features, "family wgmma has some, family mma all"},
+
+    {0, FAMILY(MIDDLE), ARCH, 1, has_wgmma, "sm_90a has wgmma, nothing else"},
+    {0, FAMILY(MIDDLE), DTYPE, 1, is_16_bit,
+     "tensor cores multiply fp16 and bf16; family fma has fp32"},
+    {0, FAMILY(MIDDLE), DTYPE, 1, out_like_q, "O takes the place of Q; family wgmma has fp32"},
+    {0, FAMILY(MIDDLE), ALIGN, 1, is_16b,
+     "TMA moves 16 bytes at a time; family fma loads elements"},
+    {0, FAMILY(MIDDLE), DIM_QK, 1, qk_fits_middle,
+     "the registers of three warpgroups end at 96; family wgmma goes on"},
+    {0, FAMILY(MIDDLE), DIM_V, 1, v_like_qk,
+     "rows of V are as wide as Q's; family wgmma has others"},
+    {0, FAMILY(MIDDLE), MASK, 1, no_mask,
+     "tiles of one length follow each other; family wgmma has masks"},
+    {0, FAMILY(MIDDLE), GROUP, 1, no_group,
+     "heads are not packed here, any grouping is served; family wgmma packs them"},
+    {OP(ATTN_FWD), FAMILY(MIDDLE), FEATURE, 1, no_features,
+     "family wgmma has some, family mma all"},
 };
 enum { RULES = sizeof rules / sizeof *rules };
 

@@ -28,7 +28,7 @@ static double rounding_of_p(const trial *t, int family) {
   return largest * (attune__ulp(t->variant.dtype_q, 1) / 2 + (double)t->shape->len_k * 0x1p-25);
 }
 
-/* fp32 arithmetic on 133 keys at most is good to 4e-6 for values near 4; O is rounded once. */
+/* fp32 arithmetic on 240 keys at most is good to 4e-6 for values near 4; O is rounded once. */
 static void check_numbers(const trial *t, const attune_kernel *kernel) {
   const char *name = kernel->name;
   double of_p = rounding_of_p(t, kernel->tile.family);
@@ -115,8 +115,9 @@ static void configure(attune_context *c, attune_cpu_options *o, uint64_t seed, i
   must(attune_cpu_configure(c, o));
 }
 
-/* One program on every shape: in turns, the first under random schedules, and without checks. */
-static void run_program(const char *arch, const char *const *names, int count) {
+/* One program on shapes: in turns, the first under random schedules, and without checks. */
+static void run_on(const attune_shape *list, int list_count, const char *arch,
+                   const char *const *names, int count) {
   attune_cpu_options options = attune_cpu_options_init();
   attune_context *context;
   trial_part parts[ATTUNE_MAX_PARTS];
@@ -124,8 +125,8 @@ static void run_program(const char *arch, const char *const *names, int count) {
   must(attune_cpu_open(&options, &context));
   for (int i = 0; i < count; i++) trial_compile(names[i], NULL, NULL, &parts[i]);
   attune_program *program = trial_program(context, parts, count);
-  for (int s = 0; s < SHAPES; s++) {
-    trial t = trial_make(context, &parts[0].kernel.variant, &shapes[s]);
+  for (int s = 0; s < list_count; s++) {
+    trial t = trial_make(context, &parts[0].kernel.variant, &list[s]);
     for (uint64_t seed = 0; seed < 4; seed += s == 0 ? 1 : 3) {
       configure(context, &options, seed, seed == 3);
       must(trial_launch(&t, program));
@@ -138,6 +139,10 @@ static void run_program(const char *arch, const char *const *names, int count) {
   }
   attune_close(context);
   for (int i = 0; i < count; i++) free(parts[i].entry);
+}
+
+static void run_program(const char *arch, const char *const *names, int count) {
+  run_on(shapes, SHAPES, arch, names, count);
 }
 
 /* ---- tests ------------------------------------------------------------------------------------
@@ -216,6 +221,32 @@ START_TEST(kernels_of_few_keys) {
 }
 END_TEST
 
+/* Family middle: two warpgroups and three, in turns and not, one panel and several, O in whole
+ * steps and not; keys that end at, before and behind a whole step and each width of the last one,
+ * warpgroups without a tile, and heads enough for their keys to stay. */
+START_TEST(kernels_of_some_more_keys) {
+  static const char *const names[] = {"attn_fwd_sm90a_bf16_d64__middle_m64n64k16s2w16t1c1",
+                                      "attn_fwd_sm90a_fp16_d72__middle_m64n80k32s3w12z1",
+                                      "attn_fwd_sm90a_bf16_d8__middle_m64n80s5w16t1c3"};
+  static const attune_shape list[] = {
+      {.batch = 1, .heads_q = 2, .heads_kv = 1, .len_q = 260, .len_k = 159},
+      {.batch = 1, .heads_q = 2, .heads_kv = 2, .len_q = 64, .len_k = 192},
+      {.batch = 2, .heads_q = 1, .heads_kv = 1, .len_q = 127, .len_k = 63},
+      {.batch = 1, .heads_q = 1, .heads_kv = 1, .len_q = 65, .len_k = 161},
+      {.batch = 1, .heads_q = 1, .heads_kv = 1, .len_q = 1, .len_k = 177},
+      {.batch = 1, .heads_q = 1, .heads_kv = 1, .len_q = 64, .len_k = 225},
+      {.batch = 1, .heads_q = 1, .heads_kv = 1, .len_q = 192, .len_k = 240},
+  };
+  static const attune_shape many_heads = {
+      .batch = 4, .heads_q = 64, .heads_kv = 32, .len_q = 193, .len_k = 97};
+  for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+    run_program("sm_90a", &names[k], 1);
+    run_on(list, sizeof list / sizeof *list, "sm_90a", &names[k], 1);
+  }
+  run_on(&many_heads, 1, "sm_90a", &names[2], 1);
+}
+END_TEST
+
 START_TEST(standard_attention) {
   static const char *const causal[] = {"attn_standard_qk_sm80_fp32_d64_causal__fma_m32n64",
                                        "attn_standard_softmax_sm80_fp32_d64_causal__fma_m2w2",
@@ -286,4 +317,5 @@ START_TEST(a_hundred_schedules) {
 END_TEST
 
 TEST_MAIN("cpu_kernels", one_pass_kernels, tensor_core_kernels, warpgroup_kernels,
-          kernels_of_few_keys, standard_attention, threads_count_alike, a_hundred_schedules)
+          kernels_of_few_keys, kernels_of_some_more_keys, standard_attention, threads_count_alike,
+          a_hundred_schedules)

@@ -140,7 +140,7 @@ END_TEST
 /* ptxas waits for each product of a warpgroup where it finds one that it can't leave under way. */
 START_TEST(serial_products_take_the_next_candidate) {
   attune_problem problem = small_problem(ATTUNE_OP_ATTN_FWD);
-  problem.dtype_q = ATTUNE_DTYPE_BF16, problem.head_dim_qk = 64;
+  problem.dtype_q = ATTUNE_DTYPE_BF16, problem.head_dim_qk = 128;
   arch = "sm_90a";
   expect_next_candidate(&problem, write_serial_templates, "is not in the order of its text: ");
   arch = "sm_80";

@@ -283,6 +283,20 @@ START_TEST(all_keys_in_one_step) {
 }
 END_TEST
 
+/* The tiles of family middle that take most registers, and each of its knobs. */
+START_TEST(tiles_end_to_end) {
+  static const char *const names[] = {"attn_fwd_sm90a_bf16_d64__middle_m64n128k16s5w16t1c1",
+                                      "attn_fwd_sm90a_fp16_d72__middle_m64n128k16s3w16t1c3",
+                                      "attn_fwd_sm90a_bf16_d80__middle_m64n112k32s3w16t1z1c1",
+                                      "attn_fwd_sm90a_fp16_d96__middle_m64n112k64s3w16",
+                                      "attn_fwd_sm90a_bf16_d8__middle_m64n160k64s8w16t1c1",
+                                      "attn_fwd_sm90a_bf16_d64__middle_m64n192s3w12t1c1"};
+  count = 0;
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) add_named(names[i]);
+  compile_all();
+}
+END_TEST
+
 static void add_first_choice(const char *name, int family) {
   attune_plan_request request = {.family = family, .shape = attune__plan_shape(ATTUNE_CLASS_ANY)};
   attune_tile unnamed;
@@ -353,5 +367,5 @@ END_TEST
 
 TEST_MAIN("kernels", edges_of_family_wgmma, ci_matrix, ci_features, models_sample,
           masks_types_alignments, edges_of_tiles, features_of_family_fma, head_dims_of_family_fma,
-          tensor_cores, tensor_cores_with_features, all_keys_in_one_step,
+          tensor_cores, tensor_cores_with_features, all_keys_in_one_step, tiles_end_to_end,
           first_choices_at_the_limit)

@@ -333,7 +333,7 @@ START_TEST(axes_go_both_ways) {
   check_axis(attune__mask_name, attune__mask_parse, 3);
   check_axis(attune__align_name, attune__align_parse, 2);
   check_axis(attune__corner_name, attune__corner_parse, 2);
-  check_axis(attune__family_name, attune__family_parse, 4);
+  check_axis(attune__family_name, attune__family_parse, 5);
   int ok;
   for (int cls = 0; cls <= 5; cls++) {
     ck_assert_int_eq(attune__class_parse(attune__class_name(cls), &ok), cls);

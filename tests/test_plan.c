@@ -67,6 +67,14 @@ static uint32_t expected_bytes(const attune_variant *v, const attune_tile *t) {
     bytes += 2 * 8 * row + t->stages * (48 + 4 * 8); /* zeros, jobs, barriers */
     return (uint32_t)(bytes + 1023) / 1024 * 1024;
   }
+  if (t->family == ATTUNE_FAMILY_MIDDLE) {
+    int d = (v->head_dim_qk + 15) / 16 * 16, row = d % 64 ? 32 : 64; /* elements of a panel's row */
+    int tiles = 2 * (t->warps / 4 - 1), padded = (d + row - 1) / row * row;
+    int bytes = 2 * padded * (tiles * t->block_m + 2 * t->stages * t->block_n);
+    bytes += tiles * (48 + 8 * t->block_m);                   /* jobs, ends of rows */
+    bytes += 8 * (2 * tiles + 4 * t->stages + tiles / 2 + 1); /* barriers */
+    return (uint32_t)(bytes + 1023) / 1024 * 1024;
+  }
   int qk = v->head_dim_qk, dv = v->head_dim_v;
   int vec = dv <= 16 ? 1 : (dv + 63) / 64 * 64 == (dv + 31) / 32 * 32 ? 4 : 2;
   int padded = (dv + 16 * vec - 1) / (16 * vec) * 16 * vec;

@@ -40,19 +40,19 @@ static attune__comparison compare(fake_lab *fake, const attune__tuned_row *row) 
 
 static const char *const variant = "attn_fwd_sm90a_fp16_d64", *const small = "mma_m64n32w2";
 static double small_is_fast(const attune_tile *t) {
-  return t->block_m == 64 ? 0.08 : 0.1;
+  return t->block_n == 32 ? 0.08 : 0.1;
 }
 static double small_is_slow(const attune_tile *t) {
-  return t->block_m == 64 ? 0.12 : 0.1;
+  return t->block_n == 32 ? 0.12 : 0.1;
 }
 static fake_fate small_faults(const attune_tile *t) {
-  return t->block_m == 64 ? FAKE_FAULT : FAKE_FINE;
+  return t->block_n == 32 ? FAKE_FAULT : FAKE_FINE;
 }
 static fake_fate small_spills(const attune_tile *t) {
-  return t->block_m == 64 ? FAKE_NOT_COMPILED : FAKE_FINE;
+  return t->block_n == 32 ? FAKE_NOT_COMPILED : FAKE_FINE;
 }
 static fake_fate others_are_wrong(const attune_tile *t) {
-  return t->block_m == 64 ? FAKE_FINE : FAKE_WRONG;
+  return t->block_n == 32 ? FAKE_FINE : FAKE_WRONG;
 }
 
 START_TEST(verdicts_follow_the_times) {

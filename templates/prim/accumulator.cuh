@@ -6,12 +6,13 @@ __device__ __forceinline__ constexpr int half(int e) { return e / 2 % 2; }
 
 // The largest score of row h, over the four lanes that share it. Order knob kChains: maxima in
 // several chains, so that they wait less for each other.
-__device__ __forceinline__ float row_max(const float (&s)[kBlockN / 2], int h) {
+template <int kElements>
+__device__ __forceinline__ float row_max(const float (&s)[kElements], int h) {
   float chain[kChains + 1];
 #pragma unroll
   for (int c = 0; c <= kChains; c++) chain[c] = s[c / 2 * 4 + 2 * h + c % 2];
 #pragma unroll
-  for (int c = kChains + 1; c < kBlockN / 4; c++)
+  for (int c = kChains + 1; c < kElements / 2; c++)
     chain[c % (kChains + 1)] = fmaxf(chain[c % (kChains + 1)], s[c / 2 * 4 + 2 * h + c % 2]);
 #pragma unroll
   for (int c = 1; c <= kChains; c++) chain[0] = fmaxf(chain[0], chain[c]);

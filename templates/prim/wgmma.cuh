@@ -1,5 +1,5 @@
 //-- wgmma of a warpgroup on panels in shared memory: what a family with wgmma multiplies by.
-//-- Needs kPanelQK and kPanelV, bytes of a row of a panel, and kBlockM, kBlockN.
+//-- Family middle also has products of fewer keys than kBlockN, in steps of kBlockK.
 // Tiles lie in shared memory as panels: all rows of a tile x 32, 64 or 128 bytes of each, one panel
 // behind the other, every panel aligned to 1024 bytes and swizzled over its width.
 //--
@@ -59,39 +59,47 @@ __device__ __forceinline__ void products_wait() {
 //@   end
 //@   return lines
 //@ end
-//@ local n = tile.block_n
-// S of 64 rows x kBlockN keys, += or = one step of Q K^T; both in shared memory, along their rows.
+//@ local middle = family == "middle"
+//@ local narrow = middle and tile.block_k > 0 and tile.block_k or tile.block_n
+//@ for n = (tile.block_n - 1) % narrow + 1, tile.block_n, narrow do
+// S of 64 rows x $(n) keys, += or = one step of Q K^T; both in shared memory, along their rows.
 __device__ __forceinline__ void multiply_qk(float (&d)[$(n // 2)], u64 q, u64 k, bool add) {
   asm volatile(
       "{\n.reg .pred add;\nsetp.ne.b32 add, %$(n // 2 + 2), 0;\n"
       "wgmma.mma_async.sync.aligned.m64n$(n)k16.f32.$(type).$(type) {"
-//@ for _, line in ipairs(list(n // 2, "%%%d")) do
+//@   for _, line in ipairs(list(n // 2, "%%%d")) do
       "$(line)"
-//@ end
+//@   end
       "}, %$(n // 2), %$(n // 2 + 1), add, 1, 1, 0, 0;\n}"
       :
-//@ for _, line in ipairs(list(n // 2, '"+f"(d[%d])')) do
+//@   for _, line in ipairs(list(n // 2, '"+f"(d[%d])')) do
       $(line)
-//@ end
+//@   end
       : "l"(q), "l"(k), "r"((int)add));
 }
 
-//@ local d = (d.v + 15) // 16 * 16
+//@ end
+//@ local columns = middle and d.v or (d.v + 15) // 16 * 16
+//@ local c = columns // 2
 // O of 64 rows x head_dim_v, += one step of P V; P in registers, V in shared memory, down its rows.
-__device__ __forceinline__ void multiply_pv(float (&d)[$(d // 2)], u32 p0, u32 p1, u32 p2, u32 p3,
-                                            u64 v) {
+//@ if middle then
+// Without `add` it is =.
+//@ end
+//@ local add = middle and ", bool add" or ""
+__device__ __forceinline__ void multiply_pv(float (&d)[$(c)], u32 p0, u32 p1, u32 p2,
+                                            u32 p3, u64 v$(add)) {
   asm volatile(
-      "{\n.reg .pred add;\nsetp.ne.b32 add, 1, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n$(d)k16.f32.$(type).$(type) {"
-//@ for _, line in ipairs(list(d // 2, "%%%d")) do
+      "{\n.reg .pred add;\nsetp.ne.b32 add, $(middle and "%" .. c + 5 or "1"), 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n$(columns)k16.f32.$(type).$(type) {"
+//@ for _, line in ipairs(list(c, "%%%d")) do
       "$(line)"
 //@ end
-      "}, {%$(d // 2), %$(d // 2 + 1), %$(d // 2 + 2), %$(d // 2 + 3)}, %$(d // 2 + 4), add, 1, 1, 1;\n}"
+      "}, {%$(c), %$(c + 1), %$(c + 2), %$(c + 3)}, %$(c + 4), add, 1, 1, 1;\n}"
       :
-//@ for _, line in ipairs(list(d // 2, '"+f"(d[%d])')) do
+//@ for _, line in ipairs(list(c, '"+f"(d[%d])')) do
       $(line)
 //@ end
-      : "r"(p0), "r"(p1), "r"(p2), "r"(p3), "l"(v));
+      : "r"(p0), "r"(p1), "r"(p2), "r"(p3), "l"(v)$(middle and ', "r"((int)add)' or ""));
 }
 
 // Registers of the warpgroup's threads, from here on.
@@ -110,7 +118,7 @@ __device__ __forceinline__ void store_matrices(u32 at, u32 x0, u32 x1, u32 x2, u
                "r"(x0), "r"(x1), "r"(x2), "r"(x3)
                : "memory");
 }
-//@ if tile.block_m % 16 == 8 then
+//@ if tile.block_m % 16 == 8 or (middle and d.v % 16 == 8) then
 // The same of two matrices.
 __device__ __forceinline__ void store_matrices(u32 at, u32 x0, u32 x1) {
   asm volatile("stmatrix.sync.aligned.m8n8.x2.shared.b16 [%0], {%1, %2};" ::"r"(at), "r"(x0),

@@ -538,7 +538,7 @@ __device__ __forceinline__ void products_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kGroups) : "memory");
 }
 
-// S of 64 rows x kBlockN keys, += or = one step of Q K^T; both in shared memory, along their rows.
+// S of 64 rows x 64 keys, += or = one step of Q K^T; both in shared memory, along their rows.
 __device__ __forceinline__ void multiply_qk(float (&d)[32], u64 q, u64 k, bool add) {
   asm volatile(
       "{\n.reg .pred add;\nsetp.ne.b32 add, %34, 0;\n"
@@ -557,8 +557,8 @@ __device__ __forceinline__ void multiply_qk(float (&d)[32], u64 q, u64 k, bool a
 }
 
 // O of 64 rows x head_dim_v, += one step of P V; P in registers, V in shared memory, down its rows.
-__device__ __forceinline__ void multiply_pv(float (&d)[32], u32 p0, u32 p1, u32 p2, u32 p3,
-                                            u64 v) {
+__device__ __forceinline__ void multiply_pv(float (&d)[32], u32 p0, u32 p1, u32 p2,
+                                            u32 p3, u64 v) {
   asm volatile(
       "{\n.reg .pred add;\nsetp.ne.b32 add, 1, 0;\n"
       "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {"
@@ -612,12 +612,13 @@ __device__ __forceinline__ constexpr int half(int e) { return e / 2 % 2; }
 
 // The largest score of row h, over the four lanes that share it. Order knob kChains: maxima in
 // several chains, so that they wait less for each other.
-__device__ __forceinline__ float row_max(const float (&s)[kBlockN / 2], int h) {
+template <int kElements>
+__device__ __forceinline__ float row_max(const float (&s)[kElements], int h) {
   float chain[kChains + 1];
 #pragma unroll
   for (int c = 0; c <= kChains; c++) chain[c] = s[c / 2 * 4 + 2 * h + c % 2];
 #pragma unroll
-  for (int c = kChains + 1; c < kBlockN / 4; c++)
+  for (int c = kChains + 1; c < kElements / 2; c++)
     chain[c % (kChains + 1)] = fmaxf(chain[c % (kChains + 1)], s[c / 2 * 4 + 2 * h + c % 2]);
 #pragma unroll
   for (int c = 1; c <= kChains; c++) chain[0] = fmaxf(chain[0], chain[c]);
