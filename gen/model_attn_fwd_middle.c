@@ -206,7 +206,7 @@ static const double exposed[] = {0, 0, 0.25, 0.19};
 static const double saved_at_ends = 0.4; /* of a step's smaller ceilings */
 /* Clocks of a step in which a warpgroup only waits. Assumed: half more than in family wgmma, so
  * that among many thousand keys, which nobody has timed here, that family comes first. */
-static const double step_clocks = 150;
+static const double step_clocks = 225;
 /* Clocks in which a tile compares what is left with one width. */
 static const double width_clocks = 4;
 
