@@ -21,29 +21,12 @@ enum {
   ROWS_TO_STAY = 1 << 20   /* whose tiles one barrier counts */
 };
 
-static int padded(const attune_variant *v) {
-  return (v->head_dim_qk + STEP - 1) / STEP * STEP;
-}
-
-/* Bytes of a panel's row; the last panel may be filled in part. */
-static int panel(const attune_variant *v) {
-  return 2 * padded(v) % 128 == 0 ? 128 : 64;
-}
-
-static int panels(const attune_variant *v) {
-  return (2 * padded(v) + panel(v) - 1) / panel(v);
-}
-
 /* Keys by which a tile's last step gets narrower, and how many widths that makes. */
 static int narrow(const attune_tile *t) {
   return t->block_k ? t->block_k : t->block_n;
 }
 static int widths(const attune_tile *t) {
   return (t->block_n + narrow(t) - 1) / narrow(t);
-}
-
-static int groups(const attune_tile *t) {
-  return t->warps / 4 - 1;
 }
 
 /* Registers of a thread by role: what setmaxnreg can hand out of those that the block starts with,
@@ -53,7 +36,7 @@ typedef struct roles {
 } roles;
 
 static roles registers_by_role(const attune_tile *t) {
-  return groups(t) == 2 ? (roles){40, 232} : (roles){32, 160};
+  return attune__wgmma_groups(t) == 2 ? (roles){40, 232} : (roles){32, 160};
 }
 
 /* Scores, P and O of a thread. */
@@ -97,7 +80,7 @@ static const int keys_of_width[] = {16, 32, 64};
 /* Three warpgroups that multiply: two were slower wherever they were timed (H200, 577 to 1500
  * keys). As many stages as fit beside Q: the more keys fit, the more heads' keys stay. */
 static int candidates(const attune_variant *v, attune_tile *out, int max) {
-  const int row = panels(v) * panel(v), q = 2 * 3 * ROWS * row;
+  const int row = attune__wgmma_panels(v) * attune__wgmma_panel(v), q = 2 * 3 * ROWS * row;
   int count = 0;
   for (size_t n = 0; n < sizeof keys_of_step / sizeof *keys_of_step; n++)
     for (size_t k = 0; k < sizeof keys_of_width / sizeof *keys_of_width && count < max; k++) {
@@ -116,12 +99,12 @@ static int candidates(const attune_variant *v, attune_tile *out, int max) {
 
 static void add_panels(attune_ledger *ledger, const attune_variant *v, const char *name, int rows,
                        const char *note) {
-  attune__ledger_add(ledger, name, "elem_t", 2, (uint32_t)(rows * panels(v)),
-                     (uint32_t)panel(v) / 2, PANEL_ALIGN, note);
+  attune__ledger_add(ledger, name, "elem_t", 2, (uint32_t)(rows * attune__wgmma_panels(v)),
+                     (uint32_t)attune__wgmma_panel(v) / 2, PANEL_ALIGN, note);
 }
 
 static void ledger(const attune_variant *v, const attune_tile *t, attune_ledger *out) {
-  const uint32_t tiles = (uint32_t)(2 * groups(t));
+  const uint32_t tiles = (uint32_t)(2 * attune__wgmma_groups(t));
   add_panels(out, v, "q", (int)tiles * ROWS, "panels of Q, then of O, two tiles a warpgroup");
   add_panels(out, v, "k", t->stages * t->block_n, "panels of K, a step a stage");
   add_panels(out, v, "v", t->stages * t->block_n, "panels of V, a step a stage");
@@ -130,7 +113,7 @@ static void ledger(const attune_variant *v, const attune_tile *t, attune_ledger 
   attune__ledger_add(out, "ends", "float", 4, tiles, 2 * ROWS, 16,
                      "of each row: maximum and sum, for its LSE");
   attune__ledger_add(out, "barriers", "u64", 8,
-                     2 * tiles + 4u * t->stages + (uint32_t)groups(t) + 1, 1, 8,
+                     2 * tiles + 4u * t->stages + (uint32_t)attune__wgmma_groups(t) + 1, 1, 8,
                      "mbarriers: Q there, O there, K, V full and free, a load landed");
 }
 
@@ -139,8 +122,9 @@ static void constants(attune_kernel *kernel) {
   const roles registers = registers_by_role(&kernel->tile);
   attune__add_constant(kernel, "kHeadDimQK", v->head_dim_qk, "elements of a row of Q and K");
   attune__add_constant(kernel, "kHeadDimV", v->head_dim_v, "elements of a row of V and O");
-  attune__add_constant(kernel, "kPadded", padded(v), "whole steps of 16 of Q's and K's");
-  attune__add_constant(kernel, "kPanel", panel(v), "bytes of a panel's row");
+  attune__add_constant(kernel, "kPadded", attune__wgmma_padded(v->head_dim_qk),
+                       "whole steps of 16 of Q's and K's");
+  attune__add_constant(kernel, "kPanel", attune__wgmma_panel(v), "bytes of a panel's row");
   attune__add_constant(kernel, "kHeadsToStay", HEADS_TO_STAY, "heads that make keys stay");
   attune__add_constant(kernel, "kRowsToStay", ROWS_TO_STAY,
                        "the most rows of a head whose keys stay");
@@ -155,7 +139,7 @@ static void recipe(const attune_variant *v, const attune_tile *t, attune_recipe 
   for (int map = 0; map < ATTUNE_MAPS; map++) {
     int keys = map == ATTUNE_MAP_K || map == ATTUNE_MAP_V;
     out->box[map].rows = keys ? t->block_n : t->block_m;
-    out->box[map].columns = (uint32_t)panel(v) / 2;
+    out->box[map].columns = (uint32_t)attune__wgmma_panel(v) / 2;
   }
 }
 
@@ -166,12 +150,12 @@ static double ceiling(int64_t n, int64_t d) {
 /* Whether the keys of a head stay in shared memory for all its rows: the template's rule. */
 static int keys_stay(const attune_tile *t, const attune_shape *s) {
   return s->len_k <= t->stages * t->block_n && s->batch * s->heads_q >= HEADS_TO_STAY &&
-         s->len_q > ROWS * groups(t) && s->len_q <= ROWS_TO_STAY;
+         s->len_q > ROWS * attune__wgmma_groups(t) && s->len_q <= ROWS_TO_STAY;
 }
 
 /* Times that the keys of a head are loaded: once, or for each round of its tiles. */
 static double passes(const attune_tile *t, const attune_shape *s) {
-  return keys_stay(t, s) ? 1 : ceiling(s->len_q, ROWS * groups(t));
+  return keys_stay(t, s) ? 1 : ceiling(s->len_q, ROWS * attune__wgmma_groups(t));
 }
 
 static void traffic(const attune_variant *v, const attune_tile *t, const attune_shape *s,
@@ -204,8 +188,9 @@ static double keys_of_tile(const attune_tile *t, const attune_shape *s) {
  * prototype took for 577 keys of 64, 729 of 72 and 1500 of 80 elements on an H200. */
 static const double exposed[] = {0, 0, 0.25, 0.19};
 static const double saved_at_ends = 0.4; /* of a step's smaller ceilings */
-/* Clocks of a step in which a warpgroup only waits: as in family wgmma. Timed on an H200, 2026-11-30:
- * this family comes first at d 64 from 512 to 8192 keys, by 18 % to 3 %, in large batches. */
+/* Clocks of a step in which a warpgroup only waits: as in family wgmma. Timed on an H200,
+ * 2026-11-30: this family comes first at d 64 from 512 to 8192 keys, by 18 % to 3 %, in large
+ * batches. */
 static const double step_clocks = 150;
 /* Clocks in which a tile compares what is left with one width. */
 static const double width_clocks = 4;
@@ -221,28 +206,31 @@ static void cost(const attune_variant *v, const attune_tile *t, const attune_boa
   ledger(v, t, &smem);
   const double heads = (double)(s->batch * s->heads_q), tiles = ceiling(s->len_q, ROWS);
   /* A block works on as many tiles at once as it has warpgroups. */
-  const double rounds = keys_stay(t, s) ? heads * tiles / groups(t) : heads * passes(t, s);
+  const double rounds =
+      keys_stay(t, s) ? heads * tiles / attune__wgmma_groups(t) : heads * passes(t, s);
   const double keys = keys_of_tile(t, s), steps = rounds * ceiling((int64_t)keys, t->block_n);
   const double scores = heads * tiles * ROWS * keys;
-  const int qk = padded(v), vv = v->head_dim_v;
-  attune_work work = {.blocks = rounds,
-                      .steps = steps,
-                      .tensor = 2 * scores * (qk + vv),
-                      .exponentials = scores,
-                      .instructions =
-                          (instructions_per_score * scores + steps * groups(t) * ROWS * vv) / 32,
-                      .blocks_per_head = passes(t, s),
-                      .warps = 4 * groups(t),
-                      .registers = registers_by_role(t).multiply,
-                      .smem_bytes = smem.bytes,
-                      .kv_bytes = attune__kv_bytes(v, s),
-                      .step_clocks = step_clocks + width_clocks * widths(t) * rounds / steps,
-                      .exposed = exposed[groups(t)] - saved_at_ends * rounds / steps,
-                      .ahead = 1};
+  const int qk = attune__wgmma_padded(v->head_dim_qk), vv = v->head_dim_v;
+  attune_work work = {
+      .blocks = rounds,
+      .steps = steps,
+      .tensor = 2 * scores * (qk + vv),
+      .exponentials = scores,
+      .instructions =
+          (instructions_per_score * scores + steps * attune__wgmma_groups(t) * ROWS * vv) / 32,
+      .blocks_per_head = passes(t, s),
+      .warps = 4 * attune__wgmma_groups(t),
+      .registers = registers_by_role(t).multiply,
+      .smem_bytes = smem.bytes,
+      .kv_bytes = attune__kv_bytes(v, s),
+      .step_clocks = step_clocks + width_clocks * widths(t) * rounds / steps,
+      .exposed = exposed[attune__wgmma_groups(t)] - saved_at_ends * rounds / steps,
+      .ahead = 1};
   /* Each warpgroup reads its rows of Q and all of K, then all of V; TMA fills them once a pass. */
-  work.wavefronts = (steps * groups(t) * 2.0 * ROWS * qk + heads * tiles * 2.0 * keys * (qk + vv) +
-                     heads * passes(t, s) * 2.0 * keys * (qk + vv)) /
-                    128;
+  work.wavefronts =
+      (steps * attune__wgmma_groups(t) * 2.0 * ROWS * qk + heads * tiles * 2.0 * keys * (qk + vv) +
+       heads * passes(t, s) * 2.0 * keys * (qk + vv)) /
+      128;
   attune__work_cost(b, &work, &bytes, out);
 }
 

@@ -25,23 +25,6 @@ enum {
   MAX_ROWS = 256           /* of a TMA box, and of a product's N */
 };
 
-static int padded(const attune_variant *v) {
-  return (v->head_dim_qk + STEP - 1) / STEP * STEP;
-}
-
-/* Bytes of a panel's row; the last panel may be filled in part. */
-static int panel(const attune_variant *v) {
-  return 2 * padded(v) % 128 == 0 ? 128 : 64;
-}
-
-static int panels(const attune_variant *v) {
-  return (2 * padded(v) + panel(v) - 1) / panel(v);
-}
-
-static int groups(const attune_tile *t) {
-  return t->warps / 4 - 1;
-}
-
 static int tiles(const attune_tile *t) {
   return (t->block_m + ROWS - 1) / ROWS;
 }
@@ -52,20 +35,21 @@ static int registers_at_start(const attune_tile *t) {
   return SM_REGISTERS / (32 * t->warps) / 8 * 8;
 }
 static int registers_multiply(const attune_tile *t) {
-  int rest = (registers_at_start(t) * (groups(t) + 1) - REGISTERS_LOAD) / groups(t) / 8 * 8;
+  int rest = (registers_at_start(t) * (attune__wgmma_groups(t) + 1) - REGISTERS_LOAD) /
+             attune__wgmma_groups(t) / 8 * 8;
   return rest < 240 ? rest : 240;
 }
 
 /* Scores of a thread, then P and O; never all three. */
 static int registers(const attune_variant *v, const attune_tile *t) {
-  int scores = t->block_n / 2, output = t->block_n / 4 + padded(v) / 2;
+  int scores = t->block_n / 2, output = t->block_n / 4 + attune__wgmma_padded(v->head_dim_qk) / 2;
   int masked = v->mask == ATTUNE_MASK_NONE ? 0 : 4;
   return (scores > output ? scores : output) + masked + REGISTERS_BESIDE;
 }
 
 /* Items whose tiles take turns at once must all have come. */
 static int items_of_a_turn(const attune_tile *t) {
-  return (groups(t) + tiles(t) - 2) / tiles(t) + 1;
+  return (attune__wgmma_groups(t) + tiles(t) - 2) / tiles(t) + 1;
 }
 
 static int legal_fields(const attune_tile *t, char *reason, size_t size) {
@@ -92,24 +76,24 @@ static int legal(const attune_variant *v, const attune_tile *t, char *reason, si
     return snprintf(reason, size, "block_m %d: rows of a group's %d heads come together",
                     t->block_m, v->group),
            0;
-  if (t->block_n % STEP && panels(v) > 1)
+  if (t->block_n % STEP && attune__wgmma_panels(v) > 1)
     return snprintf(reason, size, "block_n %d: with rows of %d panels a multiple of 16", t->block_n,
-                    panels(v)),
+                    attune__wgmma_panels(v)),
            0;
   /* The last tile's rows of Q beyond the item's are read from what follows: K of the item, where
    * that is enough, but not the next panel, which is being written. */
   int beyond = tiles(t) * ROWS - t->block_m;
-  if (beyond && panels(v) > 1)
+  if (beyond && attune__wgmma_panels(v) > 1)
     return snprintf(reason, size, "block_m %d: with rows of %d panels a multiple of %d", t->block_m,
-                    panels(v), ROWS),
+                    attune__wgmma_panels(v), ROWS),
            0;
   if (beyond > t->block_n)
     return snprintf(reason, size, "block_n %d: the last tile of rows reads %d beyond its own",
                     t->block_n, beyond),
            0;
   if (t->turns && items_of_a_turn(t) > t->stages)
-    return snprintf(reason, size, "turns 1: %d warpgroups need more than %d stages", groups(t),
-                    t->stages),
+    return snprintf(reason, size, "turns 1: %d warpgroups need more than %d stages",
+                    attune__wgmma_groups(t), t->stages),
            0;
   if (t->block_n / 2 + PRODUCT_BESIDE > registers_at_start(t))
     return snprintf(reason, size, "registers: scores need %d, a thread starts with %d",
@@ -130,7 +114,8 @@ static const int lengths[] = {32,  48,  64,  80,  96,  112, 128, 144,
 static int candidates(const attune_variant *v, attune_tile *out, int max) {
   int count = 0;
   for (size_t k = 0; k < sizeof lengths / sizeof *lengths; k++) {
-    int item = 3 * lengths[k] * panels(v) * panel(v), stages = SMEM_FOR_ITEMS / item;
+    int item = 3 * lengths[k] * attune__wgmma_panels(v) * attune__wgmma_panel(v),
+        stages = SMEM_FOR_ITEMS / item;
     for (int warps = 12; warps <= 24 && count < max; warps += 4) {
       attune_tile *t = &out[count++];
       *t = (attune_tile){.family = ATTUNE_FAMILY_SHORT,
@@ -146,11 +131,11 @@ static int candidates(const attune_variant *v, attune_tile *out, int max) {
 }
 
 static void ledger(const attune_variant *v, const attune_tile *t, attune_ledger *out) {
-  uint32_t rows = (uint32_t)(t->stages * panels(v) * (t->block_m + 2 * t->block_n));
-  attune__ledger_add(out, "items", "elem_t", 2, rows, (uint32_t)panel(v) / 2, PANEL_ALIGN,
-                     "a stage: panels of Q, then of O, of K and of V");
-  attune__ledger_add(out, "zeros", "elem_t", 2, ATOM, (uint32_t)panel(v) / 2, PANEL_ALIGN,
-                     "rows of V behind the last");
+  uint32_t rows = (uint32_t)(t->stages * attune__wgmma_panels(v) * (t->block_m + 2 * t->block_n));
+  attune__ledger_add(out, "items", "elem_t", 2, rows, (uint32_t)attune__wgmma_panel(v) / 2,
+                     PANEL_ALIGN, "a stage: panels of Q, then of O, of K and of V");
+  attune__ledger_add(out, "zeros", "elem_t", 2, ATOM, (uint32_t)attune__wgmma_panel(v) / 2,
+                     PANEL_ALIGN, "rows of V behind the last");
   attune__ledger_add(out, "jobs", "u32", 4, t->stages, JOB_WORDS, 16,
                      "of each item: place, mask, keys");
   attune__ledger_add(out, "barriers", "u64", 8, 4u * t->stages, 1, 8,
@@ -161,10 +146,11 @@ static void constants(attune_kernel *kernel) {
   const attune_variant *v = &kernel->variant;
   attune__add_constant(kernel, "kHeadDimQK", v->head_dim_qk, "elements of a row of Q and K");
   attune__add_constant(kernel, "kHeadDimV", v->head_dim_v, "elements of a row of V and O");
-  attune__add_constant(kernel, "kPadded", padded(v), "whole steps of 16 of them");
-  attune__add_constant(kernel, "kPanel", panel(v), "bytes of a panel's row");
-  attune__add_constant(kernel, "kPanelQK", panel(v), "the same, of prim/wgmma.cuh");
-  attune__add_constant(kernel, "kPanelV", panel(v), "the same");
+  attune__add_constant(kernel, "kPadded", attune__wgmma_padded(v->head_dim_qk),
+                       "whole steps of 16 of them");
+  attune__add_constant(kernel, "kPanel", attune__wgmma_panel(v), "bytes of a panel's row");
+  attune__add_constant(kernel, "kPanelQK", attune__wgmma_panel(v), "the same, of prim/wgmma.cuh");
+  attune__add_constant(kernel, "kPanelV", attune__wgmma_panel(v), "the same");
   attune__add_constant(kernel, "kRegistersLoad", REGISTERS_LOAD, "of a thread that loads");
   attune__add_constant(kernel, "kRegistersMultiply", registers_multiply(&kernel->tile),
                        "of a thread that multiplies");
@@ -176,7 +162,7 @@ static void recipe(const attune_variant *v, const attune_tile *t, attune_recipe 
   for (int map = 0; map < ATTUNE_MAPS; map++) {
     int keys = map == ATTUNE_MAP_K || map == ATTUNE_MAP_V;
     out->box[map].rows = keys ? t->block_n : t->block_m;
-    out->box[map].columns = (uint32_t)panel(v) / 2;
+    out->box[map].columns = (uint32_t)attune__wgmma_panel(v) / 2;
   }
 }
 
@@ -193,20 +179,22 @@ static void cost(const attune_variant *v, const attune_tile *t, const attune_boa
   ledger(v, t, &smem);
   double items = (double)(s->batch * s->heads_q / v->group) * (double)sums.blocks;
   double scores = items * tiles(t) * ROWS * t->block_n;
-  double read = tiles(t) * (2.0 * ROWS + 4.0 * t->block_n) * padded(v);
-  attune_work work = {.blocks = items,
-                      .steps = items,
-                      .tensor = 4 * scores * padded(v),
-                      .exponentials = scores,
-                      .instructions = instructions_per_score * scores / 32,
-                      .wavefronts =
-                          items * (read + 2.0 * (t->block_m + 2 * t->block_n) * padded(v)) / 128,
-                      .blocks_per_head = (double)sums.blocks,
-                      .warps = 4 * groups(t),
-                      .registers = registers_multiply(t),
-                      .smem_bytes = smem.bytes,
-                      .kv_bytes = attune__kv_bytes(v, s),
-                      .exposed = t->stages > 1 ? 0 : 1}; /* loads beside no arithmetic */
+  double read = tiles(t) * (2.0 * ROWS + 4.0 * t->block_n) * attune__wgmma_padded(v->head_dim_qk);
+  attune_work work = {
+      .blocks = items,
+      .steps = items,
+      .tensor = 4 * scores * attune__wgmma_padded(v->head_dim_qk),
+      .exponentials = scores,
+      .instructions = instructions_per_score * scores / 32,
+      .wavefronts =
+          items *
+          (read + 2.0 * (t->block_m + 2 * t->block_n) * attune__wgmma_padded(v->head_dim_qk)) / 128,
+      .blocks_per_head = (double)sums.blocks,
+      .warps = 4 * attune__wgmma_groups(t),
+      .registers = registers_multiply(t),
+      .smem_bytes = smem.bytes,
+      .kv_bytes = attune__kv_bytes(v, s),
+      .exposed = t->stages > 1 ? 0 : 1}; /* loads beside no arithmetic */
   attune__work_cost(b, &work, &bytes, out);
 }
 

@@ -17,18 +17,10 @@ enum {
   JOB_WORDS = 24          /* of struct Job */
 };
 
-static int padded(int head_dim) {
-  return (head_dim + STEP - 1) / STEP * STEP;
-}
-
 /* Bytes of a panel's row. */
 static int panel(int head_dim) {
-  int bytes = 2 * padded(head_dim);
+  int bytes = 2 * attune__wgmma_padded(head_dim);
   return bytes % 128 == 0 ? 128 : bytes % 64 == 0 ? 64 : 32;
-}
-
-static int groups(const attune_tile *t) {
-  return t->warps / 4 - 1;
 }
 
 static int q_tiles(const attune_tile *t) {
@@ -36,7 +28,7 @@ static int q_tiles(const attune_tile *t) {
 }
 
 static int panels(int head_dim) {
-  return 2 * padded(head_dim) / panel(head_dim);
+  return 2 * attune__wgmma_padded(head_dim) / panel(head_dim);
 }
 
 /* Registers of a thread by role and by the number of warpgroups that multiply: what setmaxnreg can
@@ -48,8 +40,8 @@ typedef struct roles {
 
 static roles registers_by_role(const attune_variant *v, const attune_tile *t) {
   const int many = panels(v->head_dim_qk) > 4 || panels(v->head_dim_v) > 4;
-  if (groups(t) == 1) return (roles){56, 256};
-  if (groups(t) == 2) return many ? (roles){40, 232} : (roles){24, 240};
+  if (attune__wgmma_groups(t) == 1) return (roles){56, 256};
+  if (attune__wgmma_groups(t) == 2) return many ? (roles){40, 232} : (roles){24, 240};
   return (roles){32, 160};
 }
 
@@ -57,7 +49,7 @@ static roles registers_by_role(const attune_variant *v, const attune_tile *t) {
  * the two rows of a thread are of two heads, with a slope each. */
 static int registers(const attune_variant *v, const attune_tile *t) {
   const int slopes = (v->features & ATTUNE_FEATURE_ALIBI) != 0;
-  int need = t->block_n / 2 + padded(v->head_dim_v) / 2 + t->block_n / 4 + 28;
+  int need = t->block_n / 2 + attune__wgmma_padded(v->head_dim_v) / 2 + t->block_n / 4 + 28;
   if (v->features & (ATTUNE_FEATURE_SOFTCAP | ATTUNE_FEATURE_ALIBI)) need += 8;
   if (v->group > 1) need += slopes ? 8 : 4;
   return need;
@@ -66,9 +58,9 @@ static int registers(const attune_variant *v, const attune_tile *t) {
 static int legal_fields(const attune_tile *t, char *reason, size_t size) {
   if (t->warps != 8 && t->warps != 12 && t->warps != 16)
     return snprintf(reason, size, "warps %d: family wgmma has 8, 12 or 16", t->warps), 0;
-  if (t->block_m != ROWS * groups(t))
+  if (t->block_m != ROWS * attune__wgmma_groups(t))
     return snprintf(reason, size, "block_m %d: %d warps have %d rows", t->block_m, t->warps,
-                    ROWS * groups(t)),
+                    ROWS * attune__wgmma_groups(t)),
            0;
   if (t->block_n < STEP || t->block_n > 256 || t->block_n % STEP)
     return snprintf(reason, size, "block_n %d: family wgmma has multiples of 16 up to 256",
@@ -88,7 +80,7 @@ static int legal_fields(const attune_tile *t, char *reason, size_t size) {
 
 static int legal(const attune_variant *v, const attune_tile *t, char *reason, size_t size) {
   if (!legal_fields(t, reason, size)) return 0;
-  if (t->turns && groups(t) == 1)
+  if (t->turns && attune__wgmma_groups(t) == 1)
     return snprintf(reason, size, "turns 1: there is one warpgroup"), 0;
   if (t->stages == 1)
     return snprintf(reason, size, "stages 1: K of the next step lies beside this one's"), 0;
@@ -104,11 +96,11 @@ static const int keys_of_tile[] = {32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 
  * both masks and S 512 to 16384 on an H200 (bf16, 2026-11-30): each is within 5 % of the best there
  * for S 1024 to 4096. A second buffer of Q pays wherever it fits, and a grid that stays always. */
 static void set_knobs(const attune_variant *v, attune_tile *t) {
-  const int wide = padded(v->head_dim_v) > 128, masked = v->mask != ATTUNE_MASK_NONE;
+  const int wide = attune__wgmma_padded(v->head_dim_v) > 128, masked = v->mask != ATTUNE_MASK_NONE;
   t->persistent = 1;
-  t->order = masked && !wide ? 3 : 2;     /* a masked step has more to do before its maxima */
-  t->turns = !masked && groups(t) > 1;    /* unmasked steps are all alike */
-  t->lazy = (uint8_t)wide, t->chains = 1; /* a wide O costs most to rescale */
+  t->order = masked && !wide ? 3 : 2; /* a masked step has more to do before its maxima */
+  t->turns = !masked && attune__wgmma_groups(t) > 1; /* unmasked steps are all alike */
+  t->lazy = (uint8_t)wide, t->chains = 1;            /* a wide O costs most to rescale */
 }
 
 static int candidates(const attune_variant *v, attune_tile *out, int max) {
@@ -130,7 +122,7 @@ static int candidates(const attune_variant *v, attune_tile *out, int max) {
 
 static void add_panels(attune_ledger *ledger, const char *name, int rows, int head_dim, int width,
                        const char *note) {
-  int columns = width / 2, panels = (padded(head_dim) + columns - 1) / columns;
+  int columns = width / 2, panels = (attune__wgmma_padded(head_dim) + columns - 1) / columns;
   attune__ledger_add(ledger, name, "elem_t", 2, (uint32_t)(rows * panels), (uint32_t)columns,
                      PANEL_ALIGN, note);
 }
@@ -154,8 +146,9 @@ static void constants(attune_kernel *kernel) {
   const attune_tile *t = &kernel->tile;
   attune__add_constant(kernel, "kHeadDimQK", v->head_dim_qk, "elements of a row of Q and K");
   attune__add_constant(kernel, "kHeadDimV", v->head_dim_v, "elements of a row of V and O");
-  attune__add_constant(kernel, "kPaddedQK", padded(v->head_dim_qk), "whole steps of 16 of them");
-  attune__add_constant(kernel, "kPaddedV", padded(v->head_dim_v), "the same");
+  attune__add_constant(kernel, "kPaddedQK", attune__wgmma_padded(v->head_dim_qk),
+                       "whole steps of 16 of them");
+  attune__add_constant(kernel, "kPaddedV", attune__wgmma_padded(v->head_dim_v), "the same");
   attune__add_constant(kernel, "kPanelQK", panel(v->head_dim_qk),
                        "bytes of a panel's row of Q, K, O");
   attune__add_constant(kernel, "kPanelV", panel(v->head_dim_v), "bytes of a panel's row of V");
@@ -249,7 +242,8 @@ static void traffic(const attune_variant *v, const attune_tile *t, const attune_
   attune__forward_traffic_whole(v, t, s, out);
   attune_mask_sums sums;
   attune__mask_blocks(v, s, t->block_m, t->block_n, &sums);
-  double heads = (double)(s->batch * s->heads_q / v->group), threads = 128 * groups(t);
+  double heads = (double)(s->batch * s->heads_q / v->group),
+         threads = 128 * attune__wgmma_groups(t);
   if (v->features & ATTUNE_FEATURE_ALIBI) /* two rows of one head are one load */
     attune__traffic_read(out, "SLOPES",
                          "steps * threads, or each of their rows where heads are packed", 4,
@@ -271,7 +265,7 @@ static void cost(const attune_variant *v, const attune_tile *t, const attune_boa
   attune__forward_traffic_whole(v, t, s, &bytes);
   ledger(v, t, &smem);
   double steps = heads * (double)sums.steps, scores = (double)t->block_m * t->block_n;
-  int qk = padded(v->head_dim_qk), vv = padded(v->head_dim_v);
+  int qk = attune__wgmma_padded(v->head_dim_qk), vv = attune__wgmma_padded(v->head_dim_v);
   attune_work work = {.blocks = heads * (double)sums.blocks,
                       .steps = steps,
                       .tensor = steps * 2 * scores * (qk + vv),
@@ -279,15 +273,15 @@ static void cost(const attune_variant *v, const attune_tile *t, const attune_boa
                       .instructions =
                           steps * (instructions_per_score * scores + t->block_m * vv) / 32,
                       .blocks_per_head = (double)sums.blocks,
-                      .warps = 4 * groups(t),
+                      .warps = 4 * attune__wgmma_groups(t),
                       .registers = registers_by_role(v, t).multiply,
                       .smem_bytes = smem.bytes,
                       .kv_bytes = attune__kv_bytes(v, s),
                       .step_clocks = step_clocks,
-                      .exposed = exposed[groups(t)],
+                      .exposed = exposed[attune__wgmma_groups(t)],
                       .ahead = t->second_q && t->persistent};
   /* Each warpgroup reads its rows of Q and all of K, then all of V; TMA fills them once. */
-  double read = groups(t) * (2.0 * ROWS * qk + 2.0 * t->block_n * (qk + vv));
+  double read = attune__wgmma_groups(t) * (2.0 * ROWS * qk + 2.0 * t->block_n * (qk + vv));
   work.wavefronts = steps * (read + 2.0 * t->block_n * (qk + vv)) / 128;
   attune__work_cost(b, &work, &bytes, out);
 }
