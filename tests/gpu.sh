@@ -24,6 +24,8 @@ step "every problem, built" "$build/attune" build tests/gpu/features.yaml --arch
 step "every problem, few cases" "$build/attune" verify "$build/sets/features" --quick
 step "whole matrix, built" "$build/attune" build tests/gpu/matrix.yaml --arch native -o "$build/sets/matrix"
 step "whole matrix, few cases" "$build/attune" verify "$build/sets/matrix" --quick
+step "short and middle lengths, built" "$build/attune" build tests/gpu/lengths.yaml --arch native -o "$build/sets/lengths"
+step "short and middle lengths, few cases" "$build/attune" verify "$build/sets/lengths" --quick
 step "example" "$build/examples/hello"
 step "embedded example" "$build/examples/embedded" cuda
 step "standalone example" "$build/examples/standalone" cuda
