@@ -183,10 +183,10 @@ static double keys_of_tile(const attune_tile *t, const attune_shape *s) {
   return (double)((steps - 1) * t->block_n + width);
 }
 
-/* Share of the smaller ceilings that shows, as family wgmma has it, by warpgroups that multiply.
+/* Share of the smaller ceilings that shows, as family wgmma has it, by warpgroups that have a tile.
  * The ends of tiles cost that family about a step each, which one saves here: fitted to what a
  * prototype took for 577 keys of 64, 729 of 72 and 1500 of 80 elements on an H200. */
-static const double exposed[] = {0, 0, 0.25, 0.19};
+static const double exposed[] = {0, 0.5, 0.25, 0.19};
 static const double saved_at_ends = 0.4; /* of a step's smaller ceilings */
 /* Clocks of a step in which a warpgroup only waits: as in family wgmma. Timed on an H200,
  * 2026-11-30: this family comes first at d 64 from 512 to 8192 keys, by 18 % to 3 %, in large
@@ -211,6 +211,8 @@ static void cost(const attune_variant *v, const attune_tile *t, const attune_boa
   const double keys = keys_of_tile(t, s), steps = rounds * ceiling((int64_t)keys, t->block_n);
   const double scores = heads * tiles * ROWS * keys;
   const int qk = attune__wgmma_padded(v->head_dim_qk), vv = v->head_dim_v;
+  const int groups = attune__wgmma_groups(t), busy = tiles < groups ? (int)tiles : groups;
+  const int follows = rounds > b->sms; /* a tile on another, in most blocks */
   attune_work work = {
       .blocks = rounds,
       .steps = steps,
@@ -224,8 +226,8 @@ static void cost(const attune_variant *v, const attune_tile *t, const attune_boa
       .smem_bytes = smem.bytes,
       .kv_bytes = attune__kv_bytes(v, s),
       .step_clocks = step_clocks + width_clocks * widths(t) * rounds / steps,
-      .exposed = exposed[attune__wgmma_groups(t)] - saved_at_ends * rounds / steps,
-      .ahead = 1};
+      .exposed = exposed[busy] - (follows ? saved_at_ends * rounds / steps : 0),
+      .ahead = follows};
   /* Each warpgroup reads its rows of Q and all of K, then all of V; TMA fills them once a pass. */
   work.wavefronts =
       (steps * attune__wgmma_groups(t) * 2.0 * ROWS * qk + heads * tiles * 2.0 * keys * (qk + vv) +
