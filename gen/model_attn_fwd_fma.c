@@ -100,7 +100,7 @@ static double step_waits(const attune_variant *v, const attune_tile *t) {
 /* Clocks of an iteration that a block alone waits for its barriers, sums over warps and accesses of
  * shared memory; and the share of the smaller ceilings that shows beside the largest, less with
  * more warps on an SM. Fitted to the order of tiles in the 80 fp32 cells of the default grid on an
- * H200, 2026-11-30: the first choice takes 3 % longer than the best on average, 17 % at worst. */
+ * H200, 2026-11-30: the first choice takes 3 % longer than the best on average, 22 % at worst. */
 static const double step_latency = 2500, exposed = 0.5, exposed_by_warp = 3;
 /* A tile of 16 rows takes so many times as long for its waits as one of 32. Fitted likewise. */
 static const double narrow = 1.5;

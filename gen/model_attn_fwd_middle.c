@@ -10,9 +10,6 @@
 #include <stdio.h>
 
 enum {
-  STEP = 16,             /* elements of the inner dimension of a product */
-  ROWS = 64,             /* of a warpgroup's tile */
-  PANEL_ALIGN = 1024,    /* of a swizzle of 128 bytes */
   JOB_WORDS = 12,        /* of struct Job */
   REGISTERS_BESIDE = 28, /* what NVRTC 13.0 needs beside scores, P and O to spill nowhere */
   MAX_STAGES = 8,
@@ -47,14 +44,15 @@ static int registers(const attune_variant *v, const attune_tile *t) {
 static int legal_fields(const attune_tile *t, char *reason, size_t size) {
   if (t->warps != 12 && t->warps != 16)
     return snprintf(reason, size, "warps %d: family middle has 12 or 16", t->warps), 0;
-  if (t->block_m != ROWS)
-    return snprintf(reason, size, "block_m %d: a warpgroup's tile has %d rows", t->block_m, ROWS),
+  if (t->block_m != ATTUNE__WGMMA_ROWS)
+    return snprintf(reason, size, "block_m %d: a warpgroup's tile has %d rows", t->block_m,
+                    ATTUNE__WGMMA_ROWS),
            0;
-  if (t->block_n < ROWS || t->block_n > 256 || t->block_n % STEP)
+  if (t->block_n < ATTUNE__WGMMA_ROWS || t->block_n > 256 || t->block_n % ATTUNE__WGMMA_STEP)
     return snprintf(reason, size, "block_n %d: family middle has multiples of 16 from 64 to 256",
                     t->block_n),
            0;
-  if (t->block_k % STEP || t->block_k > t->block_n)
+  if (t->block_k % ATTUNE__WGMMA_STEP || t->block_k > t->block_n)
     return snprintf(reason, size, "block_k %d: family middle has multiples of 16 up to block_n",
                     t->block_k),
            0;
@@ -80,13 +78,14 @@ static const int keys_of_width[] = {16, 32, 64};
 /* Three warpgroups that multiply: two were slower wherever they were timed (H200, 577 to 1500
  * keys). As many stages as fit beside Q: the more keys fit, the more heads' keys stay. */
 static int candidates(const attune_variant *v, attune_tile *out, int max) {
-  const int row = attune__wgmma_panels(v) * attune__wgmma_panel(v), q = 2 * 3 * ROWS * row;
+  const int row = attune__wgmma_panels(v) * attune__wgmma_panel(v),
+            q = 2 * 3 * ATTUNE__WGMMA_ROWS * row;
   int count = 0;
   for (size_t n = 0; n < sizeof keys_of_step / sizeof *keys_of_step; n++)
     for (size_t k = 0; k < sizeof keys_of_width / sizeof *keys_of_width && count < max; k++) {
       int stages = (SMEM_FOR_TILES - q) / (2 * keys_of_step[n] * row);
       out[count++] = (attune_tile){.family = ATTUNE_FAMILY_MIDDLE,
-                                   .block_m = ROWS,
+                                   .block_m = ATTUNE__WGMMA_ROWS,
                                    .block_n = (uint16_t)keys_of_step[n],
                                    .block_k = (uint16_t)keys_of_width[k],
                                    .stages = (uint8_t)(stages < MAX_STAGES ? stages : MAX_STAGES),
@@ -100,17 +99,18 @@ static int candidates(const attune_variant *v, attune_tile *out, int max) {
 static void add_panels(attune_ledger *ledger, const attune_variant *v, const char *name, int rows,
                        const char *note) {
   attune__ledger_add(ledger, name, "elem_t", 2, (uint32_t)(rows * attune__wgmma_panels(v)),
-                     (uint32_t)attune__wgmma_panel(v) / 2, PANEL_ALIGN, note);
+                     (uint32_t)attune__wgmma_panel(v) / 2, ATTUNE__PANEL_ALIGN, note);
 }
 
 static void ledger(const attune_variant *v, const attune_tile *t, attune_ledger *out) {
   const uint32_t tiles = (uint32_t)(2 * attune__wgmma_groups(t));
-  add_panels(out, v, "q", (int)tiles * ROWS, "panels of Q, then of O, two tiles a warpgroup");
+  add_panels(out, v, "q", (int)tiles * ATTUNE__WGMMA_ROWS,
+             "panels of Q, then of O, two tiles a warpgroup");
   add_panels(out, v, "k", t->stages * t->block_n, "panels of K, a step a stage");
   add_panels(out, v, "v", t->stages * t->block_n, "panels of V, a step a stage");
   attune__ledger_add(out, "jobs", "u32", 4, tiles, JOB_WORDS, 16,
                      "of each tile of Q: place, steps, first stage");
-  attune__ledger_add(out, "ends", "float", 4, tiles, 2 * ROWS, 16,
+  attune__ledger_add(out, "ends", "float", 4, tiles, 2 * ATTUNE__WGMMA_ROWS, 16,
                      "of each row: maximum and sum, for its LSE");
   attune__ledger_add(out, "barriers", "u64", 8,
                      2 * tiles + 4u * t->stages + (uint32_t)attune__wgmma_groups(t) + 1, 1, 8,
@@ -133,16 +133,6 @@ static void constants(attune_kernel *kernel) {
                        "of a thread that multiplies");
 }
 
-static void recipe(const attune_variant *v, const attune_tile *t, attune_recipe *out) {
-  attune__forward_recipe(v, t, out);
-  out->maps = 1, out->persistent = 1;
-  for (int map = 0; map < ATTUNE_MAPS; map++) {
-    int keys = map == ATTUNE_MAP_K || map == ATTUNE_MAP_V;
-    out->box[map].rows = keys ? t->block_n : t->block_m;
-    out->box[map].columns = (uint32_t)attune__wgmma_panel(v) / 2;
-  }
-}
-
 static double ceiling(int64_t n, int64_t d) {
   return (double)((n + d - 1) / d);
 }
@@ -150,12 +140,12 @@ static double ceiling(int64_t n, int64_t d) {
 /* Whether the keys of a head stay in shared memory for all its rows: the template's rule. */
 static int keys_stay(const attune_tile *t, const attune_shape *s) {
   return s->len_k <= t->stages * t->block_n && s->batch * s->heads_q >= HEADS_TO_STAY &&
-         s->len_q > ROWS * attune__wgmma_groups(t) && s->len_q <= ROWS_TO_STAY;
+         s->len_q > ATTUNE__WGMMA_ROWS * attune__wgmma_groups(t) && s->len_q <= ROWS_TO_STAY;
 }
 
 /* Times that the keys of a head are loaded: once, or for each round of its tiles. */
 static double passes(const attune_tile *t, const attune_shape *s) {
-  return keys_stay(t, s) ? 1 : ceiling(s->len_q, ROWS * attune__wgmma_groups(t));
+  return keys_stay(t, s) ? 1 : ceiling(s->len_q, ATTUNE__WGMMA_ROWS * attune__wgmma_groups(t));
 }
 
 static void traffic(const attune_variant *v, const attune_tile *t, const attune_shape *s,
@@ -183,20 +173,13 @@ static double keys_of_tile(const attune_tile *t, const attune_shape *s) {
   return (double)((steps - 1) * t->block_n + width);
 }
 
-/* Share of the smaller ceilings that shows, as family wgmma has it, by warpgroups that have a tile.
- * The ends of tiles cost that family about a step each, which one saves here: fitted to what a
- * prototype took for 577 keys of 64, 729 of 72 and 1500 of 80 elements on an H200. */
-static const double exposed[] = {0, 0.5, 0.25, 0.19};
-static const double saved_at_ends = 0.4; /* of a step's smaller ceilings */
-/* Clocks of a step in which a warpgroup only waits: as in family wgmma. Timed on an H200,
- * 2026-11-30: this family comes first at d 64 from 512 to 8192 keys, by 18 % to 3 %, in large
- * batches. */
-static const double step_clocks = 150;
+/* What one saves at the ends of tiles, of a step's smaller ceilings: they cost family wgmma about a
+ * step each. Fitted to what a prototype took for 577 keys of 64, 729 of 72 and 1500 of 80 elements
+ * on an H200. The rest is as in that family; timed there, 2026-11-30, this one comes first at d 64
+ * from 512 to 4096 keys, by 18 % to 3 %, in large batches. */
+static const double saved_at_ends = 0.4;
 /* Clocks in which a tile compares what is left with one width. */
 static const double width_clocks = 4;
-
-/* Per score max, FMA, ex2, sum and half a conversion; per element of O a multiplication. */
-static const double instructions_per_score = 4.5;
 
 static void cost(const attune_variant *v, const attune_tile *t, const attune_board *b,
                  const attune_shape *s, attune_cost *out) {
@@ -204,12 +187,13 @@ static void cost(const attune_variant *v, const attune_tile *t, const attune_boa
   attune_ledger smem = {.count = 0};
   traffic(v, t, s, &bytes);
   ledger(v, t, &smem);
-  const double heads = (double)(s->batch * s->heads_q), tiles = ceiling(s->len_q, ROWS);
+  const double heads = (double)(s->batch * s->heads_q),
+               tiles = ceiling(s->len_q, ATTUNE__WGMMA_ROWS);
   /* A block works on as many tiles at once as it has warpgroups. */
   const double rounds =
       keys_stay(t, s) ? heads * tiles / attune__wgmma_groups(t) : heads * passes(t, s);
   const double keys = keys_of_tile(t, s), steps = rounds * ceiling((int64_t)keys, t->block_n);
-  const double scores = heads * tiles * ROWS * keys;
+  const double scores = heads * tiles * ATTUNE__WGMMA_ROWS * keys;
   const int qk = attune__wgmma_padded(v->head_dim_qk), vv = v->head_dim_v;
   const int groups = attune__wgmma_groups(t), busy = tiles < groups ? (int)tiles : groups;
   const int follows = rounds > b->sms; /* a tile on another, in most blocks */
@@ -219,18 +203,18 @@ static void cost(const attune_variant *v, const attune_tile *t, const attune_boa
       .tensor = 2 * scores * (qk + vv),
       .exponentials = scores,
       .instructions =
-          (instructions_per_score * scores + steps * attune__wgmma_groups(t) * ROWS * vv) / 32,
+          (attune__wgmma_instructions * scores + steps * groups * ATTUNE__WGMMA_ROWS * vv) / 32,
       .blocks_per_head = passes(t, s),
-      .warps = 4 * attune__wgmma_groups(t),
+      .warps = 4 * groups,
       .registers = registers_by_role(t).multiply,
       .smem_bytes = smem.bytes,
       .kv_bytes = attune__kv_bytes(v, s),
-      .step_clocks = step_clocks + width_clocks * widths(t) * rounds / steps,
-      .exposed = exposed[busy] - (follows ? saved_at_ends * rounds / steps : 0),
+      .step_clocks = attune__wgmma_step_clocks + width_clocks * widths(t) * rounds / steps,
+      .exposed = attune__wgmma_exposed[busy] - (follows ? saved_at_ends * rounds / steps : 0),
       .ahead = follows};
   /* Each warpgroup reads its rows of Q and all of K, then all of V; TMA fills them once a pass. */
   work.wavefronts =
-      (steps * attune__wgmma_groups(t) * 2.0 * ROWS * qk + heads * tiles * 2.0 * keys * (qk + vv) +
+      (steps * groups * 2.0 * ATTUNE__WGMMA_ROWS * qk + heads * tiles * 2.0 * keys * (qk + vv) +
        heads * passes(t, s) * 2.0 * keys * (qk + vv)) /
       128;
   attune__work_cost(b, &work, &bytes, out);
@@ -245,7 +229,7 @@ const attune_model attune__model_attn_fwd_middle = {
     .legal = legal,
     .ledger = ledger,
     .constants = constants,
-    .recipe = recipe,
+    .recipe = attune__wgmma_recipe,
     .registers = registers,
     .traffic = traffic,
     .cost = cost,

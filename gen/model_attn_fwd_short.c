@@ -11,10 +11,7 @@
 #include <stdio.h>
 
 enum {
-  STEP = 16,             /* elements of the inner dimension of a product */
-  ROWS = 64,             /* of a warpgroup's tile */
   ATOM = 8,              /* rows of a swizzle's pattern */
-  PANEL_ALIGN = 1024,    /* of a swizzle of 128 bytes */
   JOB_WORDS = 12,        /* of struct Job */
   SM_REGISTERS = 65536,  /* hopper's, for the threads of a block */
   REGISTERS_LOAD = 32,   /* of a thread that loads */
@@ -26,7 +23,7 @@ enum {
 };
 
 static int tiles(const attune_tile *t) {
-  return (t->block_m + ROWS - 1) / ROWS;
+  return (t->block_m + ATTUNE__WGMMA_ROWS - 1) / ATTUNE__WGMMA_ROWS;
 }
 
 /* Registers of a thread: at the launch, and once it multiplies: what is left of an SM's when the
@@ -55,8 +52,8 @@ static int items_of_a_turn(const attune_tile *t) {
 static int legal_fields(const attune_tile *t, char *reason, size_t size) {
   if (t->warps < 12 || t->warps > 24 || t->warps % 4)
     return snprintf(reason, size, "warps %d: family short has 12, 16, 20 or 24", t->warps), 0;
-  if (t->block_m < ATOM || t->block_m > MAX_ROWS || t->block_m % ATOM || t->block_n < STEP ||
-      t->block_n > MAX_ROWS || t->block_n % ATOM)
+  if (t->block_m < ATOM || t->block_m > MAX_ROWS || t->block_m % ATOM ||
+      t->block_n < ATTUNE__WGMMA_STEP || t->block_n > MAX_ROWS || t->block_n % ATOM)
     return snprintf(reason, size,
                     "block_m %d, block_n %d: family short has multiples of 8 up to 256", t->block_m,
                     t->block_n),
@@ -76,16 +73,16 @@ static int legal(const attune_variant *v, const attune_tile *t, char *reason, si
     return snprintf(reason, size, "block_m %d: rows of a group's %d heads come together",
                     t->block_m, v->group),
            0;
-  if (t->block_n % STEP && attune__wgmma_panels(v) > 1)
+  if (t->block_n % ATTUNE__WGMMA_STEP && attune__wgmma_panels(v) > 1)
     return snprintf(reason, size, "block_n %d: with rows of %d panels a multiple of 16", t->block_n,
                     attune__wgmma_panels(v)),
            0;
   /* The last tile's rows of Q beyond the item's are read from what follows: K of the item, where
    * that is enough, but not the next panel, which is being written. */
-  int beyond = tiles(t) * ROWS - t->block_m;
+  int beyond = tiles(t) * ATTUNE__WGMMA_ROWS - t->block_m;
   if (beyond && attune__wgmma_panels(v) > 1)
     return snprintf(reason, size, "block_m %d: with rows of %d panels a multiple of %d", t->block_m,
-                    attune__wgmma_panels(v), ROWS),
+                    attune__wgmma_panels(v), ATTUNE__WGMMA_ROWS),
            0;
   if (beyond > t->block_n)
     return snprintf(reason, size, "block_n %d: the last tile of rows reads %d beyond its own",
@@ -133,9 +130,9 @@ static int candidates(const attune_variant *v, attune_tile *out, int max) {
 static void ledger(const attune_variant *v, const attune_tile *t, attune_ledger *out) {
   uint32_t rows = (uint32_t)(t->stages * attune__wgmma_panels(v) * (t->block_m + 2 * t->block_n));
   attune__ledger_add(out, "items", "elem_t", 2, rows, (uint32_t)attune__wgmma_panel(v) / 2,
-                     PANEL_ALIGN, "a stage: panels of Q, then of O, of K and of V");
+                     ATTUNE__PANEL_ALIGN, "a stage: panels of Q, then of O, of K and of V");
   attune__ledger_add(out, "zeros", "elem_t", 2, ATOM, (uint32_t)attune__wgmma_panel(v) / 2,
-                     PANEL_ALIGN, "rows of V behind the last");
+                     ATTUNE__PANEL_ALIGN, "rows of V behind the last");
   attune__ledger_add(out, "jobs", "u32", 4, t->stages, JOB_WORDS, 16,
                      "of each item: place, mask, keys");
   attune__ledger_add(out, "barriers", "u64", 8, 4u * t->stages, 1, 8,
@@ -156,19 +153,6 @@ static void constants(attune_kernel *kernel) {
                        "of a thread that multiplies");
 }
 
-static void recipe(const attune_variant *v, const attune_tile *t, attune_recipe *out) {
-  attune__forward_recipe(v, t, out);
-  out->maps = 1, out->persistent = 1;
-  for (int map = 0; map < ATTUNE_MAPS; map++) {
-    int keys = map == ATTUNE_MAP_K || map == ATTUNE_MAP_V;
-    out->box[map].rows = keys ? t->block_n : t->block_m;
-    out->box[map].columns = (uint32_t)attune__wgmma_panel(v) / 2;
-  }
-}
-
-/* Per score max, FMA, ex2, sum and half a conversion. */
-static const double instructions_per_score = 4.5;
-
 static void cost(const attune_variant *v, const attune_tile *t, const attune_board *b,
                  const attune_shape *s, attune_cost *out) {
   attune_mask_sums sums;
@@ -178,23 +162,22 @@ static void cost(const attune_variant *v, const attune_tile *t, const attune_boa
   attune__forward_traffic_whole(v, t, s, &bytes);
   ledger(v, t, &smem);
   double items = (double)(s->batch * s->heads_q / v->group) * (double)sums.blocks;
-  double scores = items * tiles(t) * ROWS * t->block_n;
-  double read = tiles(t) * (2.0 * ROWS + 4.0 * t->block_n) * attune__wgmma_padded(v->head_dim_qk);
-  attune_work work = {
-      .blocks = items,
-      .steps = items,
-      .tensor = 4 * scores * attune__wgmma_padded(v->head_dim_qk),
-      .exponentials = scores,
-      .instructions = instructions_per_score * scores / 32,
-      .wavefronts =
-          items *
-          (read + 2.0 * (t->block_m + 2 * t->block_n) * attune__wgmma_padded(v->head_dim_qk)) / 128,
-      .blocks_per_head = (double)sums.blocks,
-      .warps = 4 * attune__wgmma_groups(t),
-      .registers = registers_multiply(t),
-      .smem_bytes = smem.bytes,
-      .kv_bytes = attune__kv_bytes(v, s),
-      .exposed = t->stages > 1 ? 0 : 1}; /* loads beside no arithmetic */
+  double scores = items * tiles(t) * ATTUNE__WGMMA_ROWS * t->block_n;
+  const int padded = attune__wgmma_padded(v->head_dim_qk);
+  double read = tiles(t) * (2.0 * ATTUNE__WGMMA_ROWS + 4.0 * t->block_n) * padded;
+  attune_work work = {.blocks = items,
+                      .steps = items,
+                      .tensor = 4 * scores * padded,
+                      .exponentials = scores,
+                      .instructions = attune__wgmma_instructions * scores / 32,
+                      .wavefronts =
+                          items * (read + 2.0 * (t->block_m + 2 * t->block_n) * padded) / 128,
+                      .blocks_per_head = (double)sums.blocks,
+                      .warps = 4 * attune__wgmma_groups(t),
+                      .registers = registers_multiply(t),
+                      .smem_bytes = smem.bytes,
+                      .kv_bytes = attune__kv_bytes(v, s),
+                      .exposed = t->stages > 1 ? 0 : 1}; /* loads beside no arithmetic */
   attune__work_cost(b, &work, &bytes, out);
 }
 
@@ -207,7 +190,7 @@ const attune_model attune__model_attn_fwd_short = {
     .legal = legal,
     .ledger = ledger,
     .constants = constants,
-    .recipe = recipe,
+    .recipe = attune__wgmma_recipe,
     .registers = registers,
     .traffic = attune__forward_traffic_whole,
     .cost = cost,

@@ -10,10 +10,7 @@
 #include <string.h>
 
 enum {
-  STEP = 16,              /* elements of the inner dimension of a product */
-  ROWS = 64,              /* of a warpgroup */
   L2_FOR_KEYS = 32 << 20, /* bytes of K and V that blocks share in L2: FlashAttention-3's */
-  PANEL_ALIGN = 1024,     /* of a swizzle of 128 bytes */
   JOB_WORDS = 24          /* of struct Job */
 };
 
@@ -58,11 +55,11 @@ static int registers(const attune_variant *v, const attune_tile *t) {
 static int legal_fields(const attune_tile *t, char *reason, size_t size) {
   if (t->warps != 8 && t->warps != 12 && t->warps != 16)
     return snprintf(reason, size, "warps %d: family wgmma has 8, 12 or 16", t->warps), 0;
-  if (t->block_m != ROWS * attune__wgmma_groups(t))
+  if (t->block_m != ATTUNE__WGMMA_ROWS * attune__wgmma_groups(t))
     return snprintf(reason, size, "block_m %d: %d warps have %d rows", t->block_m, t->warps,
-                    ROWS * attune__wgmma_groups(t)),
+                    ATTUNE__WGMMA_ROWS * attune__wgmma_groups(t)),
            0;
-  if (t->block_n < STEP || t->block_n > 256 || t->block_n % STEP)
+  if (t->block_n < ATTUNE__WGMMA_STEP || t->block_n > 256 || t->block_n % ATTUNE__WGMMA_STEP)
     return snprintf(reason, size, "block_n %d: family wgmma has multiples of 16 up to 256",
                     t->block_n),
            0;
@@ -110,7 +107,7 @@ static int candidates(const attune_variant *v, attune_tile *out, int max) {
       for (int second = 0; second <= 1 && count < max; second++) {
         attune_tile *t = &out[count++];
         *t = (attune_tile){.family = ATTUNE_FAMILY_WGMMA,
-                           .block_m = (uint16_t)(ROWS * g),
+                           .block_m = (uint16_t)(ATTUNE__WGMMA_ROWS * g),
                            .block_n = (uint16_t)keys_of_tile[k],
                            .stages = 2,
                            .warps = (uint8_t)(4 * (g + 1)),
@@ -124,7 +121,7 @@ static void add_panels(attune_ledger *ledger, const char *name, int rows, int he
                        const char *note) {
   int columns = width / 2, panels = (attune__wgmma_padded(head_dim) + columns - 1) / columns;
   attune__ledger_add(ledger, name, "elem_t", 2, (uint32_t)(rows * panels), (uint32_t)columns,
-                     PANEL_ALIGN, note);
+                     ATTUNE__PANEL_ALIGN, note);
 }
 
 static void ledger(const attune_variant *v, const attune_tile *t, attune_ledger *out) {
@@ -171,18 +168,8 @@ static void recipe(const attune_variant *v, const attune_tile *t, attune_recipe 
   set_box(out, ATTUNE_MAP_Q, t->block_m, panel(v->head_dim_qk));
   set_box(out, ATTUNE_MAP_K, t->block_n, panel(v->head_dim_qk));
   set_box(out, ATTUNE_MAP_V, t->block_n, panel(v->head_dim_v));
-  set_box(out, ATTUNE_MAP_O, ROWS, panel(v->head_dim_qk));
+  set_box(out, ATTUNE_MAP_O, ATTUNE__WGMMA_ROWS, panel(v->head_dim_qk));
 }
-
-/* Share of the smaller ceilings that shows, by warpgroups that multiply: one's softmax runs beside
- * another's products. Fitted to the order of tiles on an H200, see set_knobs. */
-static const double exposed[] = {0, 0.5, 0.25, 0.19};
-/* Clocks of a step in which a warpgroup only waits: for a tile, for its products to start, for the
- * quads' maxima. Fitted likewise. */
-static const double step_clocks = 150;
-
-/* Per score max, FMA, ex2, sum and half a conversion; per element of O a multiplication. */
-static const double instructions_per_score = 4.5;
 
 static int64_t least(int64_t a, int64_t b) {
   return a < b ? a : b;
@@ -271,17 +258,18 @@ static void cost(const attune_variant *v, const attune_tile *t, const attune_boa
                       .tensor = steps * 2 * scores * (qk + vv),
                       .exponentials = steps * scores,
                       .instructions =
-                          steps * (instructions_per_score * scores + t->block_m * vv) / 32,
+                          steps * (attune__wgmma_instructions * scores + t->block_m * vv) / 32,
                       .blocks_per_head = (double)sums.blocks,
                       .warps = 4 * attune__wgmma_groups(t),
                       .registers = registers_by_role(v, t).multiply,
                       .smem_bytes = smem.bytes,
                       .kv_bytes = attune__kv_bytes(v, s),
-                      .step_clocks = step_clocks,
-                      .exposed = exposed[attune__wgmma_groups(t)],
+                      .step_clocks = attune__wgmma_step_clocks,
+                      .exposed = attune__wgmma_exposed[attune__wgmma_groups(t)],
                       .ahead = t->second_q && t->persistent};
   /* Each warpgroup reads its rows of Q and all of K, then all of V; TMA fills them once. */
-  double read = attune__wgmma_groups(t) * (2.0 * ROWS * qk + 2.0 * t->block_n * (qk + vv));
+  double read =
+      attune__wgmma_groups(t) * (2.0 * ATTUNE__WGMMA_ROWS * qk + 2.0 * t->block_n * (qk + vv));
   work.wavefronts = steps * (read + 2.0 * t->block_n * (qk + vv)) / 128;
   attune__work_cost(b, &work, &bytes, out);
 }

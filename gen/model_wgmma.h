@@ -4,6 +4,22 @@
 
 #include "model_cost.h"
 
+enum {
+  ATTUNE__WGMMA_STEP = 16,   /* elements of the inner dimension of a product */
+  ATTUNE__WGMMA_ROWS = 64,   /* of a warpgroup's products */
+  ATTUNE__PANEL_ALIGN = 1024 /* of a swizzle of 128 bytes */
+};
+
+/* Instructions of a thread for a score: max, FMA, ex2, sum and half a conversion. A model adds a
+ * multiplication for each element of O where that is rescaled. */
+extern const double attune__wgmma_instructions;
+/* Share of the smaller ceilings that shows, by warpgroups that multiply, 1 to 3: one's softmax runs
+ * beside another's products. Fitted to the order of tiles of family wgmma on an H200. */
+extern const double attune__wgmma_exposed[4];
+/* Clocks of a step in which a warpgroup only waits: for a tile, for its products to start, for the
+ * quads' maxima. Fitted likewise. */
+extern const double attune__wgmma_step_clocks;
+
 /* Elements of a row in whole steps of a product's inner dimension, 16. */
 int attune__wgmma_padded(int head_dim);
 /* Warpgroups of a block that multiply; one more loads. */
@@ -12,6 +28,10 @@ int attune__wgmma_groups(const attune_tile *tile);
  * hold a row; the last may be filled in part. */
 int attune__wgmma_panel(const attune_variant *variant);
 int attune__wgmma_panels(const attune_variant *variant);
+/* How such tiles are launched: a grid that stays, a box of TMA for block_m rows of Q and O and one
+ * for block_n keys. */
+void attune__wgmma_recipe(const attune_variant *variant, const attune_tile *tile,
+                          attune_recipe *out);
 
 extern const attune_model attune__model_attn_fwd_wgmma;
 extern const attune_model attune__model_attn_fwd_short;
