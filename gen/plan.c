@@ -24,12 +24,13 @@ attune_shape attune__plan_shape(attune_class cls) {
                         .window_right = 0,
                         .corner = ATTUNE_CORNER_BOTTOM_RIGHT};
   if (cls == ATTUNE_CLASS_DECODE) shape.len_q = 1;
-  if (cls == ATTUNE_CLASS_SHORT_FEW || cls == ATTUNE_CLASS_SHORT_MANY)
+  if (cls == ATTUNE_CLASS_SHORT_FEW || cls == ATTUNE_CLASS_BRIEF_MANY)
     shape.len_q = shape.len_k = 256;
+  if (cls == ATTUNE_CLASS_SHORT_MANY) shape.len_q = shape.len_k = 512;
   if (cls == ATTUNE_CLASS_SHORT_FEW || cls == ATTUNE_CLASS_LONG_FEW) shape.batch = 1;
   if (cls == ATTUNE_CLASS_MEDIUM_MANY) shape.len_q = shape.len_k = 1024;
-  if (cls == ATTUNE_CLASS_SHORT_MANY || cls == ATTUNE_CLASS_MEDIUM_MANY ||
-      cls == ATTUNE_CLASS_LONG_MANY)
+  if (cls == ATTUNE_CLASS_BRIEF_MANY || cls == ATTUNE_CLASS_SHORT_MANY ||
+      cls == ATTUNE_CLASS_MEDIUM_MANY || cls == ATTUNE_CLASS_LONG_MANY)
     shape.batch = 16;
   return shape;
 }

@@ -65,8 +65,8 @@ uint32_t attune__plan_budget(const attune_plan_request *request);
 attune_status attune__plan_no_fit(const attune_plan *plan);
 /* Whether a tile has the values that the pins fix, those of `derived` fields aside. */
 int attune__tile_matches(const attune_tile_pins *pins, uint32_t derived, const attune_tile *tile);
-/* The shape that a class is planned for; ANY is planned as SHORT_MANY..LONG_MANY's middle:
- * batch 4, heads 16, len 2048 (stated in the output). */
+/* The shape that a class is planned for, one of its own; ANY's is batch 4, heads 16, len 2048
+ * (stated in the output). */
 attune_shape attune__plan_shape(attune_class cls);
 /* The shape with what the pins fix of it; pins NULL: nothing. */
 attune_shape attune__shape_pinned(const attune_shape *shape, const attune_pinset *pins);

@@ -2,7 +2,7 @@
  * is not as attune writes it: a file with any is refused whole.
  *
  * Whether a row's tile is legal today is not asked here: the file outlives the rules (see
- * attune__tuned_row_for). */
+ * attune__tuned_row_for). It outlives the bounds of classes, too: a row's class is its shape's. */
 #include "tune_rows.h"
 
 #include "spec_parts.h"
@@ -164,6 +164,15 @@ static int read_numbers(reader *f, const attune__node *map, attune__tuned_row *r
          text(f, map, "why", 1, row->why, sizeof row->why);
 }
 
+/* The class that the measured shape is of today: the file may be older than the bounds of classes.
+ * What is said of `any` stays so. */
+static attune_class class_now(const attune__tuned_row *row) {
+  const attune_shape *s = &row->shape;
+  return row->cls == ATTUNE_CLASS_ANY
+             ? row->cls
+             : attune__shape_class(s->batch, s->heads_q, s->len_q, s->len_k);
+}
+
 static attune_status read_row(reader *f, const attune__node *map) {
   attune__tuned_row row = {.key = f->key};
   int cls_ok = 0;
@@ -178,6 +187,7 @@ static attune_status read_row(reader *f, const attune__node *map) {
       !read_time(f, map, "over_ms", &row.over_time) || !read_shape(f, map, &row.shape) ||
       !read_numbers(f, map, &row))
     return ATTUNE_OK;
+  row.cls = class_now(&row);
   return attune__tuned_put(f->out, &row);
 }
 

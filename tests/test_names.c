@@ -401,7 +401,13 @@ START_TEST(shape_classes_change_at_their_bounds) {
   ck_assert_int_eq((int)attune__shape_class(1, 64, 17, 17), ATTUNE_CLASS_SHORT_FEW);
   ck_assert_int_eq((int)attune__shape_class(8, 8, 512, 512), ATTUNE_CLASS_SHORT_FEW);
   ck_assert_int_eq((int)attune__shape_class(127, 1, 512, 1), ATTUNE_CLASS_SHORT_FEW);
+  ck_assert_int_eq((int)attune__shape_class(3855, 1, 17, 1), ATTUNE_CLASS_SHORT_FEW);
+  ck_assert_int_eq((int)attune__shape_class(3856, 1, 17, 1), ATTUNE_CLASS_BRIEF_MANY);
+  ck_assert_int_eq((int)attune__shape_class(255, 1, 256, 1), ATTUNE_CLASS_SHORT_FEW);
+  ck_assert_int_eq((int)attune__shape_class(16, 16, 256, 9999), ATTUNE_CLASS_BRIEF_MANY);
+  ck_assert_int_eq((int)attune__shape_class(16, 16, 257, 1), ATTUNE_CLASS_SHORT_MANY);
   ck_assert_int_eq((int)attune__shape_class(8, 16, 512, 1), ATTUNE_CLASS_SHORT_MANY);
+  ck_assert_int_eq((int)attune__shape_class(8, 16, 513, 1), ATTUNE_CLASS_MEDIUM_MANY);
   ck_assert_int_eq((int)attune__shape_class(1, 127, 513, 1), ATTUNE_CLASS_LONG_FEW);
   ck_assert_int_eq((int)attune__shape_class(1, 4, 16384, 1), ATTUNE_CLASS_LONG_MANY);
   ck_assert_int_eq((int)attune__shape_class(1, 128, 513, 1), ATTUNE_CLASS_MEDIUM_MANY);

@@ -635,6 +635,30 @@ START_TEST(pins_must_be_those_of_the_variant) {
 }
 END_TEST
 
+/* And specs/README.md says which. */
+static void check_class(attune_class cls, const char *doc, const char *manual) {
+  const char *name = attune__class_name((int)cls);
+  char line[200];
+  attune_shape s = attune__plan_shape(cls);
+  ck_assert_msg(attune__shape_class(s.batch, s.heads_q, s.len_q, s.len_k) == cls, "%s", name);
+  ck_assert_int_eq(s.heads_q, 16);
+  snprintf(line, sizeof line, "\n| `%s` | %s | %lld, %lld x %lld |\n", name, doc,
+           (long long)s.batch, (long long)s.len_q, (long long)s.len_k);
+  ck_assert_msg(strstr(manual, line) != NULL, "%s", line);
+}
+
+START_TEST(a_class_is_planned_for_a_shape_of_its_own) {
+  void *manual = NULL;
+  size_t size;
+  ck_assert_int_eq(attune__file_read("specs/README.md", 1 << 20, &manual, &size), ATTUNE_OK);
+#define X(name, id, text, doc)                                                                     \
+  if ((id) != ATTUNE_CLASS_ANY) check_class(ATTUNE_CLASS_##name, doc, manual);
+  ATTUNE_CLASSES(X)
+#undef X
+  free(manual);
+}
+END_TEST
+
 START_TEST(every_arch_has_a_board) {
   for (int i = 0; i < ATTUNE_BOARDS; i++) {
     const attune_board *b = &attune__boards[i];
@@ -673,4 +697,5 @@ TEST_MAIN("plan", every_property_over_the_matrix, every_part_of_the_standard_op_
           a_family_without_a_tile_is_fallen_back_from, tiles_of_family_mma_have_rules,
           pins_of_a_spec_choose_among_the_tiles, what_has_no_kernels_is_refused_by_name,
           a_kernel_knows_how_it_is_launched, pins_must_be_those_of_the_variant,
-          every_arch_has_a_board, the_articles_table_to_the_digit)
+          a_class_is_planned_for_a_shape_of_its_own, every_arch_has_a_board,
+          the_articles_table_to_the_digit)

@@ -105,6 +105,34 @@ START_TEST(a_file_reads_back_to_the_same) {
 }
 END_TEST
 
+/* A file from when short_many began at 17 queries: what was measured at 256 is of brief_many now,
+ * and is written so. */
+START_TEST(a_row_is_of_the_class_of_its_shape) {
+  attune__tuned t = {.count = 0}, back;
+  attune__text errors = {0};
+  attune__tuned_row row = row_of(d112, ATTUNE_CLASS_BRIEF_MANY, tile_a, early);
+  row.cls = ATTUNE_CLASS_SHORT_MANY;
+  attune__tuned_put(&t, &row);
+  row = row_of("attn_fwd_sm90a_fp16_d112", ATTUNE_CLASS_SHORT_MANY, tile_a, early);
+  attune__tuned_put(&t, &row);
+  row.cls = ATTUNE_CLASS_ANY;
+  attune__tuned_put(&t, &row);
+  char *text = text_of(&t);
+  ck_assert_int_eq(attune__tuned_parse("x.yaml", text, strlen(text), &back, &errors), 0);
+  ck_assert_int_eq(back.count, 3);
+  const attune_variant causal = variant_of(d112);
+  ck_assert_ptr_null(attune__tuned_find(&back, &row.key, &causal, ATTUNE_CLASS_SHORT_MANY));
+  ck_assert_ptr_nonnull(attune__tuned_find(&back, &row.key, &causal, ATTUNE_CLASS_BRIEF_MANY));
+  ck_assert_ptr_nonnull(attune__tuned_find(&back, &row.key, &row.variant, ATTUNE_CLASS_SHORT_MANY));
+  ck_assert_ptr_nonnull(attune__tuned_find(&back, &row.key, &row.variant, ATTUNE_CLASS_ANY));
+  free(text);
+  text = text_of(&back);
+  ck_assert_ptr_nonnull(strstr(text, "attn_fwd_sm90a_fp16_d112_causal, class: brief_many, tile: "));
+  attune__tuned_free(&t), attune__tuned_free(&back);
+  free(text);
+}
+END_TEST
+
 START_TEST(the_better_of_two_rows_stays) {
   attune__tuned t = {.count = 0};
   attune__tuned_row a = row_of(d112, ATTUNE_CLASS_DECODE, tile_a, late);
@@ -477,9 +505,10 @@ START_TEST(explain_says_what_was_measured) {
 }
 END_TEST
 
-TEST_MAIN("tune_rows", a_file_reads_back_to_the_same, the_better_of_two_rows_stays,
-          what_is_wrong_is_refused_with_its_place, a_cut_or_changed_file_is_refused_or_sound,
-          writers_at_once_lose_nothing, a_killed_writer_leaves_a_readable_file,
-          a_file_that_cannot_be_read_is_not_written_over, rows_of_another_model_are_never_used,
-          a_refused_file_leaves_the_others, a_spec_that_names_the_gpu_gets_rows_by_class,
-          the_jit_takes_the_row_of_the_call, explain_says_what_was_measured)
+TEST_MAIN("tune_rows", a_file_reads_back_to_the_same, a_row_is_of_the_class_of_its_shape,
+          the_better_of_two_rows_stays, what_is_wrong_is_refused_with_its_place,
+          a_cut_or_changed_file_is_refused_or_sound, writers_at_once_lose_nothing,
+          a_killed_writer_leaves_a_readable_file, a_file_that_cannot_be_read_is_not_written_over,
+          rows_of_another_model_are_never_used, a_refused_file_leaves_the_others,
+          a_spec_that_names_the_gpu_gets_rows_by_class, the_jit_takes_the_row_of_the_call,
+          explain_says_what_was_measured)
