@@ -30,10 +30,12 @@ typedef struct attune__search attune__search;
 attune_status attune__search_open(const attune_plan *plans, int parts, uint64_t seed,
                                   attune__search **out);
 void attune__search_close(attune__search *search);
-/* The next tiles to try, none that was proposed or told before. 0: there are none left. */
+/* The next tiles to try, none that was proposed, taken or told before. 0: there are none left. */
 int attune__search_next(attune__search *search, attune__tiles *out);
 /* What came of tiles, proposed or not: milliseconds; INFINITY when they cannot be used. */
 void attune__search_tell(attune__search *search, const attune__tiles *tiles, double milliseconds);
+/* These are tried already: they are not proposed. */
+void attune__search_take(attune__search *search, const attune__tiles *tiles);
 
 /* ---- results -----------------------------------------------------------------------------------
  */

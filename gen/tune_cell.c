@@ -83,6 +83,7 @@ static attune_status append_known(attune__tuner_session *s, attune__tuner_cell *
   else
     fit = 1;
   if (status || !fit) return status;
+  attune__search_take(c->search, &row->tiles);
   if (out->trials > 1) c->incumbent = out->trials - 1;
   c->exhausted = !row->provisional && !s->options->more;
   return ATTUNE_OK;

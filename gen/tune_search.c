@@ -400,3 +400,7 @@ void attune__search_tell(attune__search *s, const attune__tiles *tiles, double m
   k->failed = !(milliseconds > 0 && isfinite(milliseconds));
   k->time = k->failed ? (double)NAN : log(milliseconds);
 }
+
+void attune__search_take(attune__search *s, const attune__tiles *tiles) {
+  remember(s, tiles);
+}

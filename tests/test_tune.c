@@ -188,7 +188,12 @@ START_TEST(a_second_run_agrees) {
   ck_assert_int_eq(r.known.count, CLASSES);
   r.options.more = 1;
   ck_assert_int_eq(tune(&r, one), 0);
-  for (int i = 0; i < r.result.cells; i++) ck_assert_int_eq(r.result.cell[i].trials, 40);
+  for (int i = 0; i < r.result.cells; i++) {
+    const attune__tune_cell *c = &r.result.cell[i];
+    ck_assert_int_eq(c->trials, 40);
+    for (int k = 2; k < c->trials; k++) /* the row's tiles, second, are not proposed again */
+      ck_assert(!attune__tiles_same(&c->trial[k].tiles, &c->trial[1].tiles));
+  }
   close_run(&r);
 }
 END_TEST
