@@ -76,7 +76,7 @@ attune_status attune__demo_kernels(const char *arch, int op, uint32_t features, 
   if (status != ATTUNE_OK) return status;
   if (tile) return attune__kernel_make(&out->variant, tile, NULL, &out->kernel[0]);
   request.variant = out->variant;
-  return attune__expand_request(&request, out->kernel, &out->kernels);
+  return attune__expand_request(&request, ATTUNE_CLASS_ANY, 0, out->kernel, &out->kernels);
 }
 
 /* ---- data ---------------------------------------------------------------------------------- */

@@ -23,19 +23,27 @@ typedef struct planned {
 enum { CLASSES = 0 ATTUNE_CLASSES(X) };
 #undef X
 
-static attune_status plan_part(const attune_request *request, int part, attune_kernel *kernel,
-                               planned *out) {
+attune_plan_request attune__request_plan(const attune_request *request, int part, attune_class cls,
+                                         int64_t keys) {
+  const attune_shape shape = attune__plan_shape(cls);
   attune_plan_request wish = {.variant = request->variant,
                               .budget = request->budget,
                               .family = request->family,
                               .pins = request->tile,
-                              .shape = attune__plan_shape(ATTUNE_CLASS_ANY)};
+                              .shape = attune__shape_pinned(&shape, &request->pins),
+                              .keys = keys};
   wish.variant.part = (uint8_t)part;
+  return wish;
+}
+
+static attune_status plan_part(const attune_request *request, const attune_plan_request *ask,
+                               attune_kernel *kernel, planned *out) {
+  const int part = ask->variant.part;
   attune_plan plan;
-  attune_status status = attune__plan_make(&wish, &plan);
+  attune_status status = attune__plan_make(ask, &plan);
   if (status == ATTUNE_OK) {
     const attune_candidate *best = &plan.candidates[0];
-    status = attune__kernel_make(&wish.variant, &best->tile, &request->pins, kernel);
+    status = attune__kernel_make(&ask->variant, &best->tile, &request->pins, kernel);
     out->time += best->cost.total;
     attune__limit_len_k(&out->row.max_len_k, &best->tile);
     out->budget = attune__plan_budget(&plan.request);
@@ -48,24 +56,26 @@ static attune_status plan_part(const attune_request *request, int part, attune_k
   return status;
 }
 
-static attune_status plan_request(const attune_request *request, attune_kernel *kernels,
-                                  planned *out) {
+static attune_status plan_request(const attune_request *request, attune_class cls, int64_t keys,
+                                  attune_kernel *kernels, planned *out) {
   memset(out, 0, sizeof *out);
-  out->row.variant = request->variant, out->row.cls = ATTUNE_CLASS_ANY;
+  out->row.variant = request->variant, out->row.cls = cls;
   out->row.corner = request->corner;
   attune__variant_name(&request->variant, 1, out->name);
   attune_status status = attune__generated(&request->variant);
   if (status != ATTUNE_OK) return status;
   out->row.kernel_count = attune__op_parts(request->variant.op);
-  for (int part = 0; part < out->row.kernel_count && status == ATTUNE_OK; part++)
-    status = plan_part(request, part, &kernels[part], out);
+  for (int part = 0; part < out->row.kernel_count && status == ATTUNE_OK; part++) {
+    const attune_plan_request ask = attune__request_plan(request, part, cls, keys);
+    status = plan_part(request, &ask, &kernels[part], out);
+  }
   return status;
 }
 
-attune_status attune__expand_request(const attune_request *request, attune_kernel *kernels,
-                                     int *count) {
+attune_status attune__expand_request(const attune_request *request, attune_class cls, int64_t keys,
+                                     attune_kernel *kernels, int *count) {
   planned out;
-  attune_status status = plan_request(request, kernels, &out);
+  attune_status status = plan_request(request, cls, keys, kernels, &out);
   *count = status == ATTUNE_OK ? out.row.kernel_count : 0;
   return status;
 }
@@ -200,7 +210,8 @@ static attune_status add_classes(expansion *e, const attune_request *request, co
 
 static attune_status expand_request(expansion *e, const attune_request *request) {
   planned plan;
-  attune_status status = plan_request(request, &e->job->kernels[e->job->kernel_count], &plan);
+  attune_status status =
+      plan_request(request, ATTUNE_CLASS_ANY, 0, &e->job->kernels[e->job->kernel_count], &plan);
   if (status) return status;
   e->all[e->count++] = plan;
   e->job->kernel_count += plan.row.kernel_count;

@@ -28,9 +28,13 @@ typedef struct attune_job {
  * each, at the request's line. Of several budgets the largest gets the row. A request that names a
  * GPU gets a row for each class that is measured there, beside the planner's for any. */
 attune_status attune__expand(const attune_spec *spec, attune_job *out, attune__text *errors);
-/* The kernels of one request, in launch order. */
-attune_status attune__expand_request(const attune_request *request, attune_kernel *kernels,
-                                     int *count);
+/* What the planner is asked about a part of a request: the shape that stands for the class, with
+ * what the request pins of it, and tiles that take `keys` keys, too (0: the shape's will do). */
+attune_plan_request attune__request_plan(const attune_request *request, int part, attune_class cls,
+                                         int64_t keys);
+/* The kernels of one request for the class and keys, in launch order. */
+attune_status attune__expand_request(const attune_request *request, attune_class cls, int64_t keys,
+                                     attune_kernel *kernels, int *count);
 void attune__job_free(attune_job *job);
 
 #endif

@@ -149,14 +149,14 @@ static void say_fallback(const attune_jit *jit, const attune_plan *plan, int *sa
   *said = 1;
 }
 
-static attune_status make_part(attune_jit *jit, const attune_request *request, int part, int *said,
-                               blob *out) {
-  attune_plan_request wish = {.variant = request->variant,
-                              .shape = attune__plan_shape(ATTUNE_CLASS_ANY)};
-  wish.variant.part = (uint8_t)part;
+/* For the shape of the problem's class, not its own: what serves does not hang on which call came
+ * first. Its number of keys only leaves out tiles that take fewer. */
+static attune_status make_part(attune_jit *jit, const attune__online_wish *wish, int part,
+                               int *said, blob *out) {
+  const attune_plan_request ask = attune__request_plan(&wish->request, part, wish->cls, wish->keys);
   attune_plan plan;
-  attune_status status = attune__plan_make(&wish, &plan);
-  if (!status) status = choose(jit, &plan, &request->pins, out);
+  attune_status status = attune__plan_make(&ask, &plan);
+  if (!status) status = choose(jit, &plan, &wish->request.pins, out);
   if (!status) say_fallback(jit, &plan, said);
   attune__plan_free(&plan);
   return status;
@@ -185,27 +185,24 @@ static int takes(const attune__tuned_row *row, int64_t len_k) {
   return !most || len_k <= most;
 }
 
-/* The row for the problem's class and keys on this GPU, a copy; *speaks: there are rows of the
- * variant, so what is made now is for this class alone. */
+/* The row for the problem's class and keys on this GPU, a copy. */
 static const attune__tuned_row *measured(attune_jit *jit, const attune__online_wish *wish,
-                                         int *speaks, attune__tuned_row *copy) {
+                                         attune__tuned_row *copy) {
   const attune_request *request = &wish->request;
-  const attune_class cls = wish->cls;
   attune_nvrtc_info compiler;
   char why[ATTUNE_REASON_MAX];
   attune__tuned_key key = jit->key;
-  *speaks = 0;
   if (!key.gpu[0] || attune__nvrtc_info(&compiler)) return NULL;
   read_rows(jit);
   key.arch = request->variant.arch;
   memcpy(key.nvrtc, compiler.version, sizeof key.nvrtc);
   pthread_mutex_lock(&jit->lock);
-  *speaks = attune__tuned_speaks_of(&jit->db, &key, request);
-  const attune__tuned_row *row = attune__tuned_for(&jit->db, &key, request, cls, why, sizeof why);
+  const attune__tuned_row *row =
+      attune__tuned_for(&jit->db, &key, request, wish->cls, why, sizeof why);
   if (row) *copy = *row, row = copy;
   pthread_mutex_unlock(&jit->lock);
   if (!row && why[0]) say(jit, ATTUNE_LEVEL_INFO, "planned, not measured: %s", why);
-  return row && takes(row, wish->shape.len_k) ? row : NULL;
+  return row && takes(row, wish->keys) ? row : NULL;
 }
 
 static attune_status make_measured(attune_jit *jit, const attune_request *request,
@@ -246,14 +243,14 @@ static attune_status say_spec(const attune_request *request) {
   return status;
 }
 
-static attune_status make_parts(attune_jit *jit, const attune_request *request,
+static attune_status make_parts(attune_jit *jit, const attune__online_wish *wish,
                                 const attune__tuned_row *row, int parts, blob *part) {
-  attune_status status = row ? make_measured(jit, request, row, part) : ATTUNE_OK;
+  attune_status status = row ? make_measured(jit, &wish->request, row, part) : ATTUNE_OK;
   int said = 0;
   if (row && !status) return status;
   if (row) say(jit, ATTUNE_LEVEL_WARN, "the measured tile cannot be made: %s", attune_error());
   for (int i = 0, failed = 0; i < parts && !failed; i++)
-    failed = (status = make_part(jit, request, i, &said, &part[i])) != 0;
+    failed = (status = make_part(jit, wish, i, &said, &part[i])) != 0;
   return status;
 }
 
@@ -275,25 +272,22 @@ static const attune__tuned_row *tune_now(attune_jit *jit, const attune__online_w
 static attune_status make_program(attune_jit *jit, const attune__online_wish *wish,
                                   attune_miss_result *result) {
   const attune_request *request = &wish->request;
-  attune_class cls = wish->cls;
   attune__online_result fresh;
   attune__tuned_row known;
   int parts = attune__op_parts(request->variant.op);
   blob *part = calloc(ATTUNE_MAX_PARTS, sizeof *part);
   if (!part) return attune_fail(ATTUNE_NO_MEMORY, "a program of %d kernels", parts);
   *result = (attune_miss_result){.count = parts, .free_entries = free_entries, .owner = part};
-  int speaks;
-  const attune__tuned_row *row = measured(jit, wish, &speaks, &known);
-  if (jit->online && jit->tune) speaks = 1; /* other classes have a turn of their own */
+  const attune__tuned_row *row = measured(jit, wish, &known);
   int wanted = !row && jit->online;
   if (wanted && jit->tune == ATTUNE_TUNE_ONCE) row = tune_now(jit, wish, &fresh);
-  attune_status status = make_parts(jit, request, row, parts, part);
+  attune_status status = make_parts(jit, wish, row, parts, part);
   if (!status && wanted && jit->tune == ATTUNE_TUNE_BACKGROUND &&
       attune__online_queue(jit->online, wish))
     say(jit, ATTUNE_LEVEL_WARN, "not tuned: %s", attune_error());
   for (int i = 0; i < parts; i++)
     result->entries[i] = part[i].bytes, result->entry_bytes[i] = part[i].size;
-  result->shape_class = speaks ? (int32_t)cls : ATTUNE_CLASS_ANY;
+  result->shape_class = (int32_t)wish->cls;
   if (!status) return ATTUNE_OK;
   free_entries(result);
   memset(result, 0, sizeof *result);
@@ -305,7 +299,8 @@ static attune_status make_program(attune_jit *jit, const attune__online_wish *wi
 static attune_status dry_run(attune_jit *jit, const attune__online_wish *wish) {
   attune_kernel kernels[ATTUNE_MAX_PARTS];
   int count;
-  if (!jit->no_jit) return attune__expand_request(&wish->request, kernels, &count);
+  if (!jit->no_jit)
+    return attune__expand_request(&wish->request, wish->cls, wish->keys, kernels, &count);
   attune_miss_result result = {0};
   attune_status status = make_program(jit, wish, &result);
   if (!status) free_entries(&result);

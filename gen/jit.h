@@ -2,7 +2,15 @@
  * and tuning in the program that calls: which tile is fastest on this GPU for a problem's shapes.
  *
  * Public: programs that want JIT link libattune_gen beside libattune and call attune_jit_install.
- */
+ *
+ * A program is made for the variant and the class of the problem's shape (`attune explain NAME`
+ * lists what it takes for each): by the row that was measured on this GPU, else planned for a shape
+ * that stands for the class, with what the problem pins of it, whatever the lengths of the first
+ * call. So a variant costs one compile for each class that is called, fewer where classes share a
+ * tile: the store keeps it once. Where a program takes up to so many keys (attune_launch refuses
+ * more), a call of its class with more of them gets another, for any number: look up by the
+ * problem's own lengths. The class has that one alone, fewer keys and all, where a call with more
+ * came first. */
 #ifndef ATTUNE_JIT_H
 #define ATTUNE_JIT_H
 
@@ -24,7 +32,8 @@ typedef enum attune_tune_mode {
 typedef struct attune_jit_options {
   size_t size;       /* sizeof(attune_jit_options) */
   const char *store; /* folder of entries; NULL: ATTUNE_CACHE_DIR, XDG_CACHE_HOME, ~/.cache */
-  int32_t no_jit;    /* 1: use the store, never compile: a miss says which spec lines to add */
+  int32_t no_jit;    /* 1: use the store, never compile: a miss, of a class whose tile nobody called
+                        for, too, says which spec lines to add */
   attune_message_fn
       message; /* compiles with their time, fallbacks with their reason; may be NULL */
   void *message_user;

@@ -73,11 +73,15 @@ static void say_over_budget(const attune_plan_request *request, attune_candidate
   attune__text_free(&text);
 }
 
-/* Whether the shape has more keys than the tile takes. A spec that names the family is taken at its
+static int64_t keys_to_take(const attune_plan_request *request) {
+  return request->keys > request->shape.len_k ? request->keys : request->shape.len_k;
+}
+
+/* Whether there are more keys than the tile takes. A spec that names the family is taken at its
  * word: the launch refuses such shapes. */
 static int too_many_keys(const attune_plan_request *request, const attune_tile *tile) {
   int32_t most = attune__tile_max_len_k(tile);
-  return most && !request->family && request->shape.len_k > most;
+  return most && !request->family && keys_to_take(request) > most;
 }
 
 static void judge(const attune_plan_request *request, const attune_model *model,
@@ -90,8 +94,8 @@ static void judge(const attune_plan_request *request, const attune_model *model,
   if (!attune__tile_matches(&request->pins, model->derived, &c->tile)) {
     snprintf(c->reason, sizeof c->reason, "tile: not what the spec asks for");
   } else if (too_many_keys(request, &c->tile)) {
-    snprintf(c->reason, sizeof c->reason, "keys: the shape has %lld, the tile takes %d",
-             (long long)request->shape.len_k, attune__tile_max_len_k(&c->tile));
+    snprintf(c->reason, sizeof c->reason, "keys: there are %lld, the tile takes %d",
+             (long long)keys_to_take(request), attune__tile_max_len_k(&c->tile));
   } else if (c->ledger.bytes > attune__plan_budget(request)) {
     say_over_budget(request, c);
   } else {

@@ -30,6 +30,7 @@ typedef struct attune_plan_request {
   int family;      /* 0: any */
   attune_tile_pins pins;
   attune_shape shape; /* the order is for this shape; see attune__plan_shape */
+  int64_t keys;       /* that a tile has to take beside the shape's; 0: no others */
 } attune_plan_request;
 
 /* A family that the request allows and that has no kernels of the variant (rules.h). */

@@ -42,7 +42,8 @@ typedef struct session {
 
 static attune_status planned_tiles(const session *s, attune__tiles *out) {
   attune_kernel kernels[ATTUNE_MAX_PARTS];
-  attune_status status = attune__expand_request(&s->wish->request, kernels, &out->count);
+  const attune__online_wish *w = s->wish;
+  attune_status status = attune__expand_request(&w->request, w->cls, w->keys, kernels, &out->count);
   for (int i = 0; i < out->count && !status; i++) out->tile[i] = kernels[i].tile;
   return status;
 }
@@ -50,8 +51,7 @@ static attune_status planned_tiles(const session *s, attune__tiles *out) {
 /* 0 when no program of the variant serves the class yet. */
 static int program_tiles(const session *s, attune__tiles *out) {
   attune__key key = attune__key_of_variant(&s->wish->request.variant);
-  attune_program *program =
-      attune__find(s->online->context, &key, s->wish->cls, (int32_t)s->wish->shape.len_k);
+  attune_program *program = attune__find(s->online->context, &key, s->wish->cls, s->wish->keys);
   attune_program_info info = attune_program_info_init();
   if (!program || attune_info(program, &info)) return 0;
   out->count = info.kernel_count;
@@ -239,7 +239,8 @@ attune_status attune__online_tune(attune__online *o, const attune__online_wish *
 
 attune__online_wish attune__online_wish_of(const attune_request *request, const attune_problem *p) {
   attune_class cls = attune__shape_class(p->batch, p->heads_q, p->len_q, p->len_k);
-  attune__online_wish wish = {.request = *request, .shape = attune__plan_shape(cls), .cls = cls};
+  attune__online_wish wish = {
+      .request = *request, .shape = attune__plan_shape(cls), .cls = cls, .keys = p->len_k};
   if (p->batch > 0 && p->heads_q > 0 && p->heads_kv > 0 && p->len_q > 0 && p->len_k > 0) {
     wish.shape.batch = p->batch;
     wish.shape.heads_q = p->heads_q, wish.shape.heads_kv = p->heads_kv;

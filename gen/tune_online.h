@@ -44,11 +44,12 @@ attune_status attune__online_open(const attune__online_options *options, attune_
 void attune__online_stop(attune__online *online);
 void attune__online_close(attune__online *online);
 
-/* What is tuned: a variant on a shape. */
+/* What is made or tuned: a variant on a shape. */
 typedef struct attune__online_wish {
   attune_request request;
-  attune_shape shape;
+  attune_shape shape; /* the problem's, or that of the class where the problem has none */
   attune_class cls;
+  int32_t keys; /* of the problem: its program takes as many */
 } attune__online_wish;
 attune__online_wish attune__online_wish_of(const attune_request *request,
                                            const attune_problem *problem);

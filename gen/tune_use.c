@@ -26,14 +26,3 @@ const attune__tuned_row *attune__tuned_for(const attune__tuned_db *db, const att
       attune__tuned_row_for(db, key, &request->variant, cls, budget, why, size);
   return row && as_wanted(request, &row->tiles) ? row : NULL;
 }
-
-int attune__tuned_speaks_of(const attune__tuned_db *db, const attune__tuned_key *key,
-                            const attune_request *request) {
-  char why[ATTUNE_REASON_MAX];
-  int found = 0;
-#define X(name, id, text, doc)                                                                     \
-  found |= attune__tuned_for(db, key, request, ATTUNE_CLASS_##name, why, sizeof why) != NULL;
-  ATTUNE_CLASSES(X)
-#undef X
-  return found;
-}

@@ -12,8 +12,5 @@
 const attune__tuned_row *attune__tuned_for(const attune__tuned_db *db, const attune__tuned_key *key,
                                            const attune_request *request, attune_class cls,
                                            char *why, size_t size);
-/* Whether the variant has a row for any class on that GPU. */
-int attune__tuned_speaks_of(const attune__tuned_db *db, const attune__tuned_key *key,
-                            const attune_request *request);
 
 #endif

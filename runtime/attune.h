@@ -298,7 +298,9 @@ ATTUNE_API attune_status attune_find(attune_context *context, const attune_probl
 /* Finds and makes ready to launch: loads the binaries, sets attributes; on a miss asks the miss
  * handler, which may compile. Cheap when all that was done before. An entry that is damaged counts
  * as a miss. Under stream capture only with what is loaded: else the driver may make it
- * ATTUNE_BUSY. In a context without a device the entries are only read and checked. */
+ * ATTUNE_BUSY. In a context without a device the entries are only read and checked. A program may
+ * be for the class of the problem's shape alone, and some take few keys and no more (a launch with
+ * more is ATTUNE_INVALID): look up by the shape of the launch. */
 ATTUNE_API attune_status attune_prepare(attune_context *context, const attune_problem *problem,
                                         attune_program **out);
 /* Launches on a CUstream / cudaStream_t (NULL: the legacy default stream). args is the op's

@@ -99,7 +99,7 @@ START_TEST(a_program_has_its_parts_in_order) {
 
   attune_kernel kernels[ATTUNE_MAX_PARTS];
   int count = 0;
-  ck_assert_int_eq(attune__expand_request(&r, kernels, &count), ATTUNE_OK);
+  ck_assert_int_eq(attune__expand_request(&r, ATTUNE_CLASS_ANY, 0, kernels, &count), ATTUNE_OK);
   ck_assert_int_eq(count, 3);
   for (int part = 0; part < 3; part++) ck_assert_int_eq(kernels[part].variant.part, part);
 }
@@ -122,6 +122,32 @@ START_TEST(tile_pins_are_kept) {
   }
   ck_assert_int_eq(job.rows[0].kernel[0], 1); /* the faster one by the model */
   attune__job_free(&job);
+}
+END_TEST
+
+/* Planned for the keys that are pinned, and no tile that takes fewer than are asked for. */
+START_TEST(pinned_lengths_are_planned_for) {
+  attune_request r = ask(ATTUNE_OP_ATTN_FWD, ATTUNE_DTYPE_BF16, 64, ATTUNE_MASK_NONE, 0, 1);
+  attune_kernel any, pinned, short_few, more;
+  int count;
+  r.variant.arch = attune__arch_parse("sm_90a");
+  ck_assert_int_eq(attune__expand_request(&r, ATTUNE_CLASS_ANY, 0, &any, &count), ATTUNE_OK);
+  ck_assert_uint_ne(any.tile.block_n, 80);
+  attune__pinset_add(&r.pins, "len_k", 77);
+  r.variant.pins = attune__pinset_digest(&r.pins);
+  attune_job job;
+  attune__text errors;
+  ck_assert_int_eq(expand(&r, 1, &job, &errors), ATTUNE_OK);
+  pinned = job.kernels[0];
+  ck_assert_uint_eq(pinned.tile.block_n, 80);
+  attune__job_free(&job);
+  const attune_class cls = ATTUNE_CLASS_SHORT_FEW;
+  ck_assert_int_eq(attune__expand_request(&r, cls, 0, &short_few, &count), ATTUNE_OK);
+  ck_assert_int_eq(attune__tile_max_len_k(&short_few.tile), 80);
+  ck_assert_int_eq(attune__expand_request(&r, cls, 80, &more, &count), ATTUNE_OK);
+  ck_assert_mem_eq(&more.tile, &short_few.tile, sizeof more.tile);
+  ck_assert_int_eq(attune__expand_request(&r, cls, 81, &more, &count), ATTUNE_OK);
+  ck_assert_int_ne(attune__tile_max_len_k(&more.tile), 80);
 }
 END_TEST
 
@@ -210,6 +236,6 @@ END_TEST
 
 TEST_MAIN("expand", kernels_are_unique_and_sorted, the_largest_budget_gets_the_row,
           all_that_the_device_has_is_the_largest_budget, a_program_has_its_parts_in_order,
-          tile_pins_are_kept, what_fits_nowhere_is_said_at_its_line, the_line_of_the_spec_is_shown,
-          a_fallback_is_kept_with_its_reason, an_unknown_kernel_is_refused,
-          an_empty_spec_is_an_empty_job)
+          tile_pins_are_kept, pinned_lengths_are_planned_for, what_fits_nowhere_is_said_at_its_line,
+          the_line_of_the_spec_is_shown, a_fallback_is_kept_with_its_reason,
+          an_unknown_kernel_is_refused, an_empty_spec_is_an_empty_job)

@@ -119,7 +119,9 @@ static void expect_next_candidate(const attune_problem *problem,
   int count;
   ck_assert_int_eq(attune__variant_of(problem, attune__arch_parse(arch), &request.variant),
                    ATTUNE_OK);
-  ck_assert_int_eq(attune__expand_request(&request, &best, &count), ATTUNE_OK);
+  attune_class cls =
+      attune__shape_class(problem->batch, problem->heads_q, problem->len_q, problem->len_k);
+  ck_assert_int_eq(attune__expand_request(&request, cls, 0, &best, &count), ATTUNE_OK);
   write_templates(folder, &best.tile);
   pid_t child = fork();
   if (child == 0) _exit(next_child(problem, best.name, why));
@@ -141,6 +143,7 @@ END_TEST
 START_TEST(serial_products_take_the_next_candidate) {
   attune_problem problem = small_problem(ATTUNE_OP_ATTN_FWD);
   problem.dtype_q = ATTUNE_DTYPE_BF16, problem.head_dim_qk = 128;
+  problem.len_q = problem.len_k = 2048;
   arch = "sm_90a";
   expect_next_candidate(&problem, write_serial_templates, "is not in the order of its text: ");
   arch = "sm_80";
@@ -280,6 +283,135 @@ START_TEST(a_pinned_problem_compiles_its_value_in) {
 }
 END_TEST
 
+/* ---- shapes -----------------------------------------------------------------------------------
+ */
+
+/* The program of a problem, which is found from then on. */
+static attune_program_info made(const attune_problem *problem) {
+  attune_program *program, *again;
+  attune_program_info info = attune_program_info_init();
+  ck_assert_msg(attune_prepare(context, problem, &program) == ATTUNE_OK, "%s", attune_error());
+  ck_assert_int_eq(attune_find(context, problem, &again), ATTUNE_OK);
+  ck_assert_ptr_eq(again, program);
+  ck_assert_int_eq(attune_info(program, &info), ATTUNE_OK);
+  return info;
+}
+
+static attune_tile tile_made(const attune_problem *problem) {
+  attune_variant v;
+  attune_tile tile;
+  int has_tile, is_program;
+  attune_program_info info = made(problem);
+  ck_assert_int_eq(attune__name_parse(info.kernels[0].name, &v, &tile, &has_tile, &is_program), 0);
+  return tile;
+}
+
+/* Each class gets the tile that is planned for it, whatever the lengths of the call and whichever
+ * class was called first. */
+static void check_classes(const int *order) {
+  static const struct {
+    int32_t batch, len_q, len_k;
+    attune_class cls;
+  } shapes[] = {{1, 1, 300, ATTUNE_CLASS_DECODE},
+                {1, 300, 100, ATTUNE_CLASS_SHORT_FEW},
+                {1, 700, 700, ATTUNE_CLASS_LONG_FEW},
+                {3000, 100, 100, ATTUNE_CLASS_BRIEF_MANY}};
+  attune_tile tiles[4];
+  for (int i = 0; i < 4; i++) {
+    attune_problem problem = small_problem(ATTUNE_OP_ATTN_FWD);
+    attune_request request = {0};
+    attune_kernel planned;
+    int count, at = order[i];
+    problem.batch = shapes[at].batch, problem.len_q = shapes[at].len_q;
+    problem.len_k = shapes[at].len_k;
+    attune__variant_of(&problem, attune__arch_parse(arch), &request.variant);
+    ck_assert_int_eq(attune__expand_request(&request, shapes[at].cls, 0, &planned, &count), 0);
+    tiles[at] = tile_made(&problem);
+    ck_assert_str_eq(made(&problem).shape_class, attune__class_name((int)shapes[at].cls));
+    ck_assert_mem_eq(&tiles[at], &planned.tile, sizeof planned.tile);
+  }
+  for (int i = 0; i < 4; i++)
+    for (int k = 0; k < i; k++) ck_assert(memcmp(&tiles[i], &tiles[k], sizeof *tiles) != 0);
+}
+
+START_TEST(a_class_gets_the_tile_planned_for_it) {
+  static const int orders[2][4] = {{0, 1, 2, 3}, {3, 2, 1, 0}};
+  fresh_folder();
+  for (int i = 0; i < 2; i++) {
+    open_all(0);
+    check_classes(orders[i]);
+    ck_assert_int_eq(times(box.text, "2 compiled "), i ? 0 : 4);
+    close_all();
+  }
+  scratch_remove(folder);
+}
+END_TEST
+
+START_TEST(classes_with_one_tile_share_the_entry) {
+  fresh_folder();
+  open_all(0);
+  attune_problem problem = small_problem(ATTUNE_OP_ATTN_FWD);
+  problem.len_q = problem.len_k = 2048; /* long_few, then long_many */
+  attune_tile few = tile_made(&problem);
+  problem.batch = 64;
+  attune_tile many = tile_made(&problem);
+  ck_assert_mem_eq(&few, &many, sizeof few);
+  ck_assert_str_eq(made(&problem).shape_class, "long_many");
+  ck_assert_int_eq(times(box.text, "2 compiled "), 1);
+  close_all();
+  scratch_remove(folder);
+}
+END_TEST
+
+static attune_problem hopper_problem(int32_t batch, int32_t group, int32_t len_q, int32_t len_k) {
+  attune_problem p = small_problem(ATTUNE_OP_ATTN_FWD);
+  p.dtype_q = ATTUNE_DTYPE_BF16, p.head_dim_qk = 64;
+  p.batch = batch, p.heads_q = 16, p.heads_kv = 16 / group, p.group = group;
+  p.len_q = len_q, p.len_k = len_k;
+  return p;
+}
+
+START_TEST(a_pinned_length_is_planned_for) {
+  attune_pin pin = {"len_k", 77};
+  attune_problem problem = hopper_problem(1, 1, 77, 77);
+  fresh_folder();
+  arch = "sm_90a";
+  open_all(0);
+  problem.pins = &pin, problem.pin_count = 1;
+  attune_tile tile = tile_made(&problem);
+  ck_assert_uint_eq(tile.family, ATTUNE_FAMILY_SHORT);
+  ck_assert_uint_eq(tile.block_n, 80);
+  close_all();
+  arch = "sm_80";
+  scratch_remove(folder);
+}
+END_TEST
+
+/* A class whose planned tile takes 256 keys: a call with more of them gets one that takes any. */
+START_TEST(few_queries_of_many_keys_are_served) {
+  const attune_problem self = hopper_problem(32, 8, 200, 200);
+  const attune_problem cross = hopper_problem(32, 8, 200, 4000);
+  fresh_folder();
+  arch = "sm_90a";
+  open_all(0);
+  attune_tile few = tile_made(&self), many = tile_made(&cross);
+  ck_assert_int_eq(attune__tile_max_len_k(&few), 256);
+  ck_assert_int_eq(attune__tile_max_len_k(&many), 0);
+  attune_tile again = tile_made(&self); /* is still found */
+  ck_assert_mem_eq(&again, &few, sizeof few);
+  close_all();
+  open_all(0); /* the other way round */
+  again = tile_made(&cross);
+  ck_assert_mem_eq(&again, &many, sizeof many);
+  close_all();
+  arch = "sm_80";
+  scratch_remove(folder);
+}
+END_TEST
+
+/* ---- what is said ------------------------------------------------------------------------------
+ */
+
 /* A slower family that stands in says so once for each program; one that was meant does not. */
 START_TEST(a_fallback_is_said_once) {
   static const char said[] = "1 attn_fwd_sm80_fp16_d16_elem is served by family fma, a slower one: "
@@ -364,5 +496,7 @@ TEST_MAIN("jit", a_spill_takes_the_next_candidate, serial_products_take_the_next
           prepare_compiles_once_and_the_next_context_hits, a_program_of_three_kernels,
           what_is_not_generated_is_refused_with_its_reason,
           without_compiling_a_miss_says_what_to_add, a_pinned_problem_compiles_its_value_in,
+          a_class_gets_the_tile_planned_for_it, classes_with_one_tile_share_the_entry,
+          a_pinned_length_is_planned_for, few_queries_of_many_keys_are_served,
           a_fallback_is_said_once, threads_at_one_problem_compile_once,
           an_unusable_store_is_said_once, bad_arguments_are_refused)

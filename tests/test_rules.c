@@ -221,8 +221,8 @@ static attune_problem problem_of(const attune_variant *v) {
 static void check_served(const attune_request *r, const char *name) {
   attune_kernel kernels[ATTUNE_MAX_PARTS];
   int count;
-  ck_assert_msg(attune__expand_request(r, kernels, &count) == ATTUNE_OK, "%s: %s", name,
-                attune_error());
+  ck_assert_msg(attune__expand_request(r, ATTUNE_CLASS_ANY, 0, kernels, &count) == ATTUNE_OK,
+                "%s: %s", name, attune_error());
   ck_assert_int_eq(count, attune__op_parts(r->variant.op));
   for (int i = 0; i < count; i++) {
     ck_assert_uint_le(kernels[i].ledger.bytes,

@@ -24,8 +24,8 @@ static attune_kernel small_kernel(const char *arch, int head_dim) {
   problem.dtype_q = ATTUNE_DTYPE_FP32;
   problem.head_dim_qk = head_dim;
   ck_assert_int_eq(attune__variant_of(&problem, attune__arch_parse(arch), &request.variant), 0);
-  ck_assert_msg(attune__expand_request(&request, kernels, &count) == ATTUNE_OK, "%s",
-                attune_error());
+  ck_assert_msg(attune__expand_request(&request, ATTUNE_CLASS_ANY, 0, kernels, &count) == ATTUNE_OK,
+                "%s", attune_error());
   ck_assert_int_eq(count, 1);
   return kernels[0];
 }

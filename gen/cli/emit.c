@@ -55,7 +55,8 @@ static int resolve(const char *path, selection *out) {
 
 /* The kernels of the variant as the planner would make them; only `part` of them when >= 0. */
 static attune_status plan(selection *s, int part) {
-  attune_status status = attune__expand_request(&s->request, s->kernels, &s->count);
+  attune_status status =
+      attune__expand_request(&s->request, ATTUNE_CLASS_ANY, 0, s->kernels, &s->count);
   if (status != ATTUNE_OK || part < 0) return status;
   for (int i = 0; i < s->count; i++)
     if (s->kernels[i].variant.part == part) s->kernels[0] = s->kernels[i];

@@ -141,7 +141,7 @@ attune_status source_job_of_request(const attune_request *request, attune_job *j
   job->kernels = calloc(ATTUNE_MAX_PARTS, sizeof *job->kernels);
   job->rows = calloc(1, sizeof *job->rows);
   if (!job->kernels || !job->rows) return attune_fail(ATTUNE_NO_MEMORY, "no memory for a program");
-  attune_status status = attune__expand_request(request, job->kernels, &count);
+  attune_status status = attune__expand_request(request, ATTUNE_CLASS_ANY, 0, job->kernels, &count);
   job->kernel_count = count, job->row_count = 1;
   job->rows[0].variant = request->variant, job->rows[0].kernel_count = count;
   for (int i = 0; i < count; i++) job->rows[0].kernel[i] = i;
