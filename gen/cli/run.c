@@ -23,11 +23,13 @@ static const cli_option options[] = {
     {NULL, NULL, NULL},
 };
 
+/* Of the shape with what the kernel pins of it. */
 static attune_traffic traffic_of(const attune_entry *entry, const attune_shape *shape) {
+  const attune_shape pinned = attune__shape_pinned(shape, &entry->pins);
   attune_traffic traffic = {.count = 0};
   const attune_model *model =
       attune__model(entry->variant.op, entry->variant.part, entry->tile.family);
-  if (model) model->traffic(&entry->variant, &entry->tile, shape, &traffic);
+  if (model) model->traffic(&entry->variant, &entry->tile, &pinned, &traffic);
   return traffic;
 }
 
@@ -50,6 +52,8 @@ static void kernel_json(const attune_entry *entry, const attune_shape *shape, at
   show_json_count(json, "registers", entry->facts.registers);
   show_json_count(json, "smem_bytes", entry->recipe.smem_bytes);
   show_json_traffic(json, &traffic);
+  const attune_shape pinned = attune__shape_pinned(shape, &entry->pins);
+  show_json_shape(json, &pinned);
   attune__json_end(json, '}');
 }
 
@@ -68,6 +72,12 @@ static attune_status each_kernel(const attune__set *set, const attune_shape *sha
   return status;
 }
 
+static int has_pins(const attune__set *set) {
+  for (int i = 0; i < set->row_count; i++)
+    if (set->rows[i].variant.pins) return 1;
+  return 0;
+}
+
 static attune_status show_table(const attune__set *set, const attune_shape *shape,
                                 attune__text *out) {
   int width = 6;
@@ -79,9 +89,10 @@ static attune_status show_table(const attune__set *set, const attune_shape *shap
   attune__text_puts(out, "MB = 10^6 bytes of device memory by formula, for ");
   show_shape(out, &(attune_variant){.mask = ATTUNE_MASK_NONE}, shape);
   attune__text_printf(out,
-                      " (window masks: %d to the left, %d to the right):\n"
+                      " (window masks: %d to the left, %d to the right)%s:\n"
                       "moved = loaded and stored by all blocks; at least = each byte once.\n",
-                      (int)shape->window_left, (int)shape->window_right);
+                      (int)shape->window_left, (int)shape->window_right,
+                      has_pins(set) ? ", but for what a kernel pins" : "");
   return status;
 }
 
