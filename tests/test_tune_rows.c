@@ -484,16 +484,25 @@ START_TEST(the_jit_takes_the_row_of_the_call) {
 }
 END_TEST
 
-START_TEST(explain_says_what_was_measured) {
-  char folder[64], self[PATH_MAX] = "", line[PATH_MAX + 200], output[20000];
-  make_store(folder);
+/* What `attune explain` prints. */
+static const char *explained(const char *words) {
+  static char output[40000];
+  char self[PATH_MAX] = "", line[PATH_MAX + 200];
   ck_assert_int_gt(readlink("/proc/self/exe", self, sizeof self - 1), 0);
   for (int i = 0; i < 2; i++) *strrchr(self, '/') = 0;
-  snprintf(line, sizeof line, "%s/attune explain %s__%s", self, d112, tile_b);
+  snprintf(line, sizeof line, "%s/attune explain %s 2>&1", self, words);
   FILE *pipe = popen(line, "r");
   ck_assert_ptr_nonnull(pipe);
   output[fread(output, 1, sizeof output - 1, pipe)] = 0;
-  ck_assert_int_eq(pclose(pipe), 0);
+  pclose(pipe);
+  return output;
+}
+
+START_TEST(explain_says_what_was_measured) {
+  char folder[64], words[200];
+  make_store(folder);
+  snprintf(words, sizeof words, "%s__%s", d112, tile_b);
+  const char *output = explained(words);
   ck_assert_ptr_nonnull(strstr(output, "measured, by class of shapes\n"));
   /* 0.15 ms over 0.125 ms is 20 %; 0.14 / 0.13 is 7.7 %, 0.16 / 0.12346 is 29.6 %. */
   ck_assert_msg(
@@ -505,10 +514,28 @@ START_TEST(explain_says_what_was_measured) {
 }
 END_TEST
 
+/* Of every class, for what is pinned, and for the keys that there are. */
+START_TEST(explain_says_what_the_jit_takes) {
+  const char *output = explained("attn_fwd_sm90a_bf16_d64 --seq 77 --batch 1 --pin len_k=77");
+  ck_assert_ptr_nonnull(strstr(output, "\n> short_few   short_m80n80"));
+  ck_assert_ptr_nonnull(strstr(output, "\n  long_many   wgmma_"));
+  output = explained("attn_fwd_sm90a_bf16_d64_g8 --seq 200 --batch 32");
+  ck_assert_ptr_nonnull(strstr(output, "\n> brief_many  short_m256n256"));
+  output = explained("attn_fwd_sm90a_bf16_d64_g8 --seq 200 --batch 32 --keys 4000");
+  ck_assert_ptr_nonnull(strstr(output, "\n> brief_many  wgmma_"));
+  output = explained("attn_fwd_sm90a_bf16_d64_x12345678 --pin len_k=77");
+  ck_assert_ptr_nonnull(strstr(output, "attn_fwd_sm90a_bf16_d64_x12345678 has other pins"));
+  output = explained("attn_fwd_sm90a_bf16_d64 --pin len_k");
+  ck_assert_ptr_nonnull(strstr(output, "--pin len_k: wanted one like len_k=77"));
+  output = explained("attn_fwd_sm90a_bf16_d64 --pin keys=77");
+  ck_assert_ptr_nonnull(strstr(output, "--pin keys: no scalar of attn_fwd that can be pinned"));
+}
+END_TEST
+
 TEST_MAIN("tune_rows", a_file_reads_back_to_the_same, a_row_is_of_the_class_of_its_shape,
           the_better_of_two_rows_stays, what_is_wrong_is_refused_with_its_place,
           a_cut_or_changed_file_is_refused_or_sound, writers_at_once_lose_nothing,
           a_killed_writer_leaves_a_readable_file, a_file_that_cannot_be_read_is_not_written_over,
           rows_of_another_model_are_never_used, a_refused_file_leaves_the_others,
           a_spec_that_names_the_gpu_gets_rows_by_class, the_jit_takes_the_row_of_the_call,
-          explain_says_what_was_measured)
+          explain_says_what_was_measured, explain_says_what_the_jit_takes)

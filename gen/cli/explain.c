@@ -1,16 +1,20 @@
 /* explain.c - `attune explain NAME`: why this kernel, where its shared memory goes, what it moves.
  * NAME is a variant, whose first choice is explained, or a kernel, which is. */
-#include "../plan.h"
+#include "../../runtime/launch.h"
 #include "cli.h"
 #include "show.h"
+#include "show_classes.h"
 #include "show_rows.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const cli_option options[] = {
     {"--sram", "B", "shared memory of a block, as 96KB; default: all that the arch's board offers"},
     {"--seq", "N", "queries and keys per head; default 2048"},
+    {"--keys", "N", "keys per head; default: as many as queries"},
+    {"--pin", "P", "run-time scalars that are compiled in, as len_k=77,window_left=63"},
     {"--batch", "N", "default 4"},
     {"--heads", "N", "default 16"},
     {NULL, NULL, NULL},
@@ -139,7 +143,7 @@ static void ceiling_lines(const attune_plan *plan, const attune_candidate *c, at
 }
 
 static void explain_text(const attune_plan *plan, const attune_candidate *chosen,
-                         attune__text *out) {
+                         const attune_request *request, attune__text *out) {
   char name[ATTUNE_NAME_MAX];
   attune__kernel_name(&plan->request.variant, &chosen->tile, name);
   attune__text_printf(out, "%s\n", name);
@@ -150,13 +154,14 @@ static void explain_text(const attune_plan *plan, const attune_candidate *chosen
   if (chosen->legal) ceiling_lines(plan, chosen, out);
   candidate_lines(plan, chosen, out);
   show_refused(out, plan);
+  show_classes(out, request, plan->request.variant.part, &plan->request.shape);
   show_rows(out, &plan->request.variant, &chosen->tile, attune__plan_budget(&plan->request));
 }
 
 /* ---- JSON ---------------------------------------------------------------------------------- */
 
 static void explain_json(const attune_plan *plan, const attune_candidate *chosen,
-                         attune__json *json) {
+                         const attune_request *request, attune__json *json) {
   char name[ATTUNE_NAME_MAX];
   attune__kernel_name(&plan->request.variant, &chosen->tile, name);
   attune__json_begin(json, '{');
@@ -169,6 +174,7 @@ static void explain_json(const attune_plan *plan, const attune_candidate *chosen
   attune__json_begin(json, '[');
   for (int i = 0; i < plan->count; i++) show_json_candidate(json, plan, &plan->candidates[i]);
   attune__json_end(json, ']');
+  show_classes_json(json, request, plan->request.variant.part, &plan->request.shape);
   show_rows_json(json, &plan->request.variant, &chosen->tile, attune__plan_budget(&plan->request));
   attune__json_end(json, '}');
 }
@@ -197,41 +203,84 @@ static attune_status plan_with(const attune_plan_request *request, const attune_
   return attune__plan_make(&wish, plan);
 }
 
+/* What is explained: a variant with its pins, the plan that is wanted of it. */
+typedef struct subject {
+  attune_request request;
+  attune_plan_request wish;
+  attune_tile tile;
+  int has_tile, is_program;
+} subject;
+
 /* Plans and explains one kernel. The table of a plan in which nothing fits is an answer, too. */
-static attune_status explain(const attune_plan_request *request, const attune_tile *tile,
-                             attune__text *text, attune__json *json) {
+static attune_status explain(const subject *s, attune__text *text, attune__json *json) {
+  const attune_tile *tile = s->has_tile ? &s->tile : NULL;
   attune_plan plan;
-  attune_status status = plan_with(request, tile, &plan);
+  attune_status status = plan_with(&s->wish, tile, &plan);
   if (status != ATTUNE_OK && status != ATTUNE_NO_FIT) return status;
   const attune_candidate *chosen = choose(&plan, tile);
   if (!chosen && tile)
     status =
         attune_fail(ATTUNE_NOT_FOUND, "the tile is no candidate; name the variant to see them");
   else if (chosen && json)
-    explain_json(&plan, chosen, json);
+    explain_json(&plan, chosen, &s->request, json);
   else if (chosen)
-    explain_text(&plan, chosen, text);
+    explain_text(&plan, chosen, &s->request, text);
   attune__plan_free(&plan);
   return chosen && tile ? ATTUNE_OK : status;
 }
 
-static int read_request(const cli_args *args, attune_plan_request *request) {
-  attune_shape *s = &request->shape;
+static int read_shape(const cli_args *args, attune_shape *s) {
+  int64_t longest = 1 << 24; /* far beyond any model's context */
   *s = attune__plan_shape(ATTUNE_CLASS_ANY);
-  int ok = cli_bytes(args, "--sram", &request->budget) &&
-           cli_int(args, "--seq", 1, 1 << 24, &s->len_q) &&
+  if (!cli_int(args, "--seq", 1, longest, &s->len_q)) return 0;
+  s->len_k = s->len_q;
+  int ok = cli_int(args, "--keys", 1, longest, &s->len_k) &&
            cli_int(args, "--batch", 1, 1 << 20, &s->batch) &&
            cli_int(args, "--heads", 1, 1 << 20, &s->heads_q);
-  s->len_k = s->len_q, s->heads_kv = s->heads_q;
+  s->heads_kv = s->heads_q;
   return ok;
 }
 
+/* "len_k=77,window_left=63" */
+static attune_status read_pins(const char *text, int op, attune_pinset *out) {
+  for (const char *at = text; *at; at += strcspn(at, ","), at += *at == ',') {
+    char name[24], value[ATTUNE_PIN_TEXT_MAX];
+    double number;
+    int length = (int)strcspn(at, ",");
+    if (sscanf(at, "%23[^=,]=%31[^,]", name, value) != 2 || !attune__pin_parse(value, &number))
+      return attune_fail(ATTUNE_INVALID, "--pin %.*s: wanted one like len_k=77", length, at);
+    if (!attune__pinnable(op, name))
+      return attune_fail(ATTUNE_INVALID, "--pin %s: no scalar of %s that can be pinned", name,
+                         attune__op_name(op));
+    attune_status status = attune__pinset_add(out, name, number);
+    if (status) return status;
+  }
+  return ATTUNE_OK;
+}
+
+/* A name has its pins' digest alone: their values come from --pin, and must be those. */
+static attune_status read_subject(const cli_args *args, subject *s) {
+  const char *pins = cli_value(args, "--pin");
+  attune_variant *v = &s->request.variant;
+  attune_status status =
+      attune__name_parse(args->word[0], v, &s->tile, &s->has_tile, &s->is_program);
+  if (!status && pins) status = read_pins(pins, v->op, &s->request.pins);
+  if (status) return status;
+  uint32_t digest = attune__pinset_digest(&s->request.pins);
+  if (v->pins && pins && v->pins != digest)
+    return attune_fail(ATTUNE_INVALID, "--pin %s: %s has other pins", pins, args->word[0]);
+  if (pins) v->pins = digest;
+  s->wish.variant = *v;
+  s->wish.shape = attune__shape_pinned(&s->wish.shape, &s->request.pins);
+  return ATTUNE_OK;
+}
+
 /* Every part of a program, or the one that the name says. */
-static attune_status explain_parts(const cli_args *args, attune_plan_request *request,
-                                   const attune_tile *tile, int is_program, attune__text *text) {
+static attune_status explain_parts(const cli_args *args, subject *s, attune__text *text) {
   attune__json json = {.text = text};
-  int first = is_program ? 0 : request->variant.part;
-  int last = is_program ? attune__op_parts(request->variant.op) - 1 : first;
+  attune_variant *v = &s->wish.variant;
+  int first = s->is_program ? 0 : v->part;
+  int last = s->is_program ? attune__op_parts(v->op) - 1 : first;
   attune_status status = ATTUNE_OK;
   if (args->json) {
     attune__json_begin(&json, '{');
@@ -240,9 +289,9 @@ static attune_status explain_parts(const cli_args *args, attune_plan_request *re
     attune__json_begin(&json, '[');
   }
   for (int part = first; part <= last && status == ATTUNE_OK; part++) {
-    request->variant.part = (uint8_t)part;
+    v->part = (uint8_t)part;
     if (!args->json && part > first) attune__text_puts(text, "\n");
-    status = explain(request, tile, text, args->json ? &json : NULL);
+    status = explain(s, text, args->json ? &json : NULL);
   }
   if (args->json) {
     attune__json_end(&json, ']');
@@ -253,15 +302,13 @@ static attune_status explain_parts(const cli_args *args, attune_plan_request *re
 }
 
 static int run(const cli_args *args) {
-  attune_plan_request request = {.family = 0};
-  attune_tile tile;
-  int has_tile, is_program;
-  attune_status status =
-      attune__name_parse(args->word[0], &request.variant, &tile, &has_tile, &is_program);
+  subject s = {.is_program = 0};
+  if (!cli_bytes(args, "--sram", &s.wish.budget) || !read_shape(args, &s.wish.shape))
+    return CLI_USAGE;
+  attune_status status = read_subject(args, &s);
   if (status != ATTUNE_OK) return cli_fail(status);
-  if (!read_request(args, &request)) return CLI_USAGE;
   attune__text text = {0};
-  status = explain_parts(args, &request, has_tile ? &tile : NULL, is_program, &text);
+  status = explain_parts(args, &s, &text);
   if (status != ATTUNE_OK && status != ATTUNE_NO_FIT) {
     attune__text_free(&text);
     return cli_fail(status);
@@ -273,11 +320,12 @@ static int run(const cli_args *args) {
 
 const cli_command cli_explain_command = {
     .name = "explain",
-    .usage = "explain NAME [--sram B] [--seq N] [--batch N] [--heads N]",
+    .usage = "explain NAME [--sram B] [--seq N] [--keys N] [--batch N] [--heads N] [--pin P]",
     .text =
         "Explains a kernel, or the first choice for a variant: its shared memory, the bytes it\n"
         "moves, the ceilings and which binds, and the other tiles with the reason against each;\n"
-        "and the rows that `attune tune` measured of it, or that there are none.",
+        "what the JIT takes for each class of shapes; and the rows that `attune tune` measured of\n"
+        "it, or that there are none.",
     .options = options,
     .min_words = 1,
     .max_words = 1,
