@@ -29,20 +29,25 @@ void attune__mask_range(const attune_variant *v, const attune_shape *s, int64_t 
   *end = i0 < i1 ? clamp(i1 + b.upper, *begin, s->len_k) : *begin;
 }
 
-/* One head's mask, seen by blocks of block_m packed rows in steps of block_n keys. */
+/* One head's mask, seen by blocks of block_m of its packed rows [from, rows), in steps of block_n
+ * keys. */
 typedef struct walk {
   const attune_variant *v;
   const attune_shape *s;
-  int64_t rows, block_m, block_n, last; /* last: end of the keys that some row sees */
+  int64_t from, rows, block_m, block_n, last; /* last: end of the keys that some row sees */
 } walk;
+
+static int64_t row_of(const walk *w, int64_t block) {
+  return w->from + block * w->block_m;
+}
 
 /* Adds block `at` and, `count - 1` times, one that differs from it as much as `next` does. */
 static void add_blocks(const walk *w, int64_t at, int64_t next, int64_t count,
                        attune_mask_sums *out) {
-  int64_t keys[2], steps[2], loaded[2], group = w->v->group, row0 = at * w->block_m;
+  int64_t keys[2], steps[2], loaded[2], group = w->v->group, row0 = row_of(w, at);
   int64_t size = row0 + w->block_m < w->rows ? w->block_m : w->rows - row0;
   for (int i = 0; i < (count > 1 ? 2 : 1); i++) {
-    int64_t first = (i ? next : at) * w->block_m, begin, end;
+    int64_t first = row_of(w, i ? next : at), begin, end;
     attune__mask_range(w->v, w->s, first / group, (first + size - 1) / group + 1, &begin, &end);
     keys[i] = end - begin;
     steps[i] = (keys[i] + w->block_n - 1) / w->block_n;
@@ -68,7 +73,7 @@ static int64_t turn_of(int64_t from, int64_t by, int64_t level, int64_t turns) {
 static void add_turns(const walk *w, int64_t first, int64_t period, int64_t by, int64_t turns,
                       attune_mask_sums *out) {
   bounds b = bounds_of(w->v, w->s);
-  int64_t row0 = first * w->block_m, group = w->v->group;
+  int64_t row0 = row_of(w, first), group = w->v->group;
   int64_t begin = row0 / group + b.lower, end = (row0 + w->block_m - 1) / group + 1 + b.upper;
   int64_t cut[] = {turn_of(begin, by, 0, turns),
                    turn_of(begin, by, w->s->len_k, turns),
@@ -95,16 +100,22 @@ static int64_t common_divisor(int64_t a, int64_t b) {
 
 /* Blocks repeat, moved by whole steps of keys, after as many as have a multiple of group * block_n
  * rows: a plan asks for these sums some hundred times, for heads of any length. */
-void attune__mask_blocks(const attune_variant *v, const attune_shape *s, int64_t block_m,
-                         int64_t block_n, attune_mask_sums *out) {
+void attune__mask_blocks_of(const attune_variant *v, const attune_shape *s, int64_t from,
+                            int64_t to, int64_t block_m, int64_t block_n, attune_mask_sums *out) {
   *out = (attune_mask_sums){0};
-  walk w = {.v = v, .s = s, .rows = s->len_q * v->group, .block_m = block_m, .block_n = block_n};
-  int64_t unused, whole = w.rows / block_m, step = v->group * block_n;
+  if (from >= to) return;
+  walk w = {.v = v, .s = s, .from = from, .rows = to, .block_m = block_m, .block_n = block_n};
+  int64_t unused, whole = (to - from) / block_m, step = v->group * block_n;
   int64_t period = step / common_divisor(step, block_m);
   attune__mask_range(v, s, 0, s->len_q, &unused, &w.last);
   for (int64_t i = 0; i < period && i < whole; i++)
     add_turns(&w, i, period, period * block_m / v->group, (whole - i + period - 1) / period, out);
-  if (whole * block_m < w.rows) add_blocks(&w, whole, whole, 1, out);
+  if (row_of(&w, whole) < to) add_blocks(&w, whole, whole, 1, out);
+}
+
+void attune__mask_blocks(const attune_variant *v, const attune_shape *s, int64_t block_m,
+                         int64_t block_n, attune_mask_sums *out) {
+  attune__mask_blocks_of(v, s, 0, s->len_q * v->group, block_m, block_n, out);
 }
 
 double attune__mask_pairs(const attune_variant *v, const attune_shape *s) {

@@ -106,6 +106,9 @@ typedef struct attune_mask_sums {
 } attune_mask_sums;
 void attune__mask_blocks(const attune_variant *variant, const attune_shape *shape, int64_t block_m,
                          int64_t block_n, attune_mask_sums *out);
+/* The same of the blocks that rows [from, to) are cut into. */
+void attune__mask_blocks_of(const attune_variant *variant, const attune_shape *shape, int64_t from,
+                            int64_t to, int64_t block_m, int64_t block_n, attune_mask_sums *out);
 
 /* For models: one tensor's bytes, appended and added to the sums; rows over batch and heads. */
 void attune__traffic_read(attune_traffic *traffic, const char *tensor, const char *formula,

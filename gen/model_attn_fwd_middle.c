@@ -3,14 +3,16 @@
  *
  * A block is one warpgroup that loads and two or three that multiply, each with tiles of 64 rows of
  * its own. Tiles lie in shared memory as panels, two of Q for a warpgroup, and `stages` of K and of
- * V for all of them. */
+ * V for all of them. A pass is what is loaded of K and V for some tiles: for one of each warpgroup,
+ * or, where keys stay, for all of a head. */
 #include "model_attn_fwd.h"
 #include "model_wgmma.h"
 
 #include <stdio.h>
 
 enum {
-  JOB_WORDS = 12,        /* of struct Job */
+  JOB_WORDS = 12,        /* of struct Job, */
+  JOB_WORDS_MASKED = 24, /* and under a mask */
   REGISTERS_BESIDE = 28, /* what NVRTC 13.0 needs beside scores, P and O to spill nowhere */
   MAX_STAGES = 8,
   SMEM_FOR_TILES = 230400, /* of a block's 227 KB, beside jobs and barriers */
@@ -26,6 +28,20 @@ static int widths(const attune_tile *t) {
   return (t->block_n + narrow(t) - 1) / narrow(t);
 }
 
+/* Tiles of rows of a warpgroup in shared memory. */
+static int slots(const attune_tile *t) {
+  return 2 + t->second_q;
+}
+
+static int masked(const attune_variant *v) {
+  return v->mask != ATTUNE_MASK_NONE;
+}
+
+/* Scores, P and O of a thread. */
+static int registers(const attune_variant *v, const attune_tile *t) {
+  return t->block_n / 2 + t->block_n / 4 + v->head_dim_v / 2 + REGISTERS_BESIDE;
+}
+
 /* Registers of a thread by role: what setmaxnreg can hand out of those that the block starts with,
  * 128 or 168 a thread. */
 typedef struct roles {
@@ -33,12 +49,8 @@ typedef struct roles {
 } roles;
 
 static roles registers_by_role(const attune_tile *t) {
-  return attune__wgmma_groups(t) == 2 ? (roles){40, 232} : (roles){32, 160};
-}
-
-/* Scores, P and O of a thread. */
-static int registers(const attune_variant *v, const attune_tile *t) {
-  return t->block_n / 2 + t->block_n / 4 + v->head_dim_v / 2 + REGISTERS_BESIDE;
+  if (attune__wgmma_groups(t) == 2) return (roles){40, 232};
+  return (roles){32, 160};
 }
 
 static int legal_fields(const attune_tile *t, char *reason, size_t size) {
@@ -59,13 +71,15 @@ static int legal_fields(const attune_tile *t, char *reason, size_t size) {
   if (t->share_kv) return snprintf(reason, size, "share_kv: family middle has 0"), 0;
   if (t->stages < 2 || t->stages > MAX_STAGES)
     return snprintf(reason, size, "stages %d: family middle has 2 to %d", t->stages, MAX_STAGES), 0;
-  if (t->turns > 1 || t->lazy > 1 || t->chains > 3)
-    return snprintf(reason, size, "turns and lazy are 0 or 1, chains 0 to 3"), 0;
+  if (t->second_q > 1 || t->turns > 1 || t->lazy > 1 || t->chains > 3)
+    return snprintf(reason, size, "second_q, turns and lazy are 0 or 1, chains 0 to 3"), 0;
   return 1;
 }
 
 static int legal(const attune_variant *v, const attune_tile *t, char *reason, size_t size) {
   if (!legal_fields(t, reason, size)) return 0;
+  if (masked(v) && t->turns)
+    return snprintf(reason, size, "turns 1: under a mask warpgroups differ in their steps"), 0;
   if (registers(v, t) <= registers_by_role(t).multiply) return 1;
   snprintf(reason, size, "registers: needs about %d, a thread has %d", registers(v, t),
            registers_by_role(t).multiply);
@@ -75,6 +89,12 @@ static int legal(const attune_variant *v, const attune_tile *t, char *reason, si
 static const int keys_of_step[] = {64, 80, 96, 112, 128, 144, 160};
 static const int keys_of_width[] = {16, 32, 64};
 
+/* Under a mask with a bound below, a pass's tiles begin 64 keys apart: in steps of 80, 96 or 112
+ * keys each then ends with another width, which was 10 to 40 % slower (H200, d 64, window 128). */
+static int fits_step(const attune_variant *v, int keys) {
+  return !attune__mask_has_lower(v->mask) || keys % ATTUNE__WGMMA_ROWS == 0;
+}
+
 /* Three warpgroups that multiply: two were slower wherever they were timed (H200, 577 to 1500
  * keys). As many stages as fit beside Q: the more keys fit, the more heads' keys stay. */
 static int candidates(const attune_variant *v, attune_tile *out, int max) {
@@ -83,6 +103,7 @@ static int candidates(const attune_variant *v, attune_tile *out, int max) {
   int count = 0;
   for (size_t n = 0; n < sizeof keys_of_step / sizeof *keys_of_step; n++)
     for (size_t k = 0; k < sizeof keys_of_width / sizeof *keys_of_width && count < max; k++) {
+      if (!fits_step(v, keys_of_step[n])) continue;
       int stages = (SMEM_FOR_TILES - q) / (2 * keys_of_step[n] * row);
       out[count++] = (attune_tile){.family = ATTUNE_FAMILY_MIDDLE,
                                    .block_m = ATTUNE__WGMMA_ROWS,
@@ -90,8 +111,8 @@ static int candidates(const attune_variant *v, attune_tile *out, int max) {
                                    .block_k = (uint16_t)keys_of_width[k],
                                    .stages = (uint8_t)(stages < MAX_STAGES ? stages : MAX_STAGES),
                                    .warps = 16,
-                                   .turns = 1,
-                                   .chains = 1};
+                                   .turns = (uint8_t)!masked(v),
+                                   .chains = (uint8_t)!masked(v)};
     }
   return count;
 }
@@ -103,12 +124,12 @@ static void add_panels(attune_ledger *ledger, const attune_variant *v, const cha
 }
 
 static void ledger(const attune_variant *v, const attune_tile *t, attune_ledger *out) {
-  const uint32_t tiles = (uint32_t)(2 * attune__wgmma_groups(t));
+  const uint32_t tiles = (uint32_t)(slots(t) * attune__wgmma_groups(t));
   add_panels(out, v, "q", (int)tiles * ATTUNE__WGMMA_ROWS,
              "panels of Q, then of O, two tiles a warpgroup");
   add_panels(out, v, "k", t->stages * t->block_n, "panels of K, a step a stage");
   add_panels(out, v, "v", t->stages * t->block_n, "panels of V, a step a stage");
-  attune__ledger_add(out, "jobs", "u32", 4, tiles, JOB_WORDS, 16,
+  attune__ledger_add(out, "jobs", "u32", 4, tiles, masked(v) ? JOB_WORDS_MASKED : JOB_WORDS, 16,
                      "of each tile of Q: place, steps, first stage");
   attune__ledger_add(out, "ends", "float", 4, tiles, 2 * ATTUNE__WGMMA_ROWS, 16,
                      "of each row: maximum and sum, for its LSE");
@@ -125,52 +146,61 @@ static void constants(attune_kernel *kernel) {
   attune__add_constant(kernel, "kPadded", attune__wgmma_padded(v->head_dim_qk),
                        "whole steps of 16 of Q's and K's");
   attune__add_constant(kernel, "kPanel", attune__wgmma_panel(v), "bytes of a panel's row");
-  attune__add_constant(kernel, "kHeadsToStay", HEADS_TO_STAY, "heads that make keys stay");
-  attune__add_constant(kernel, "kRowsToStay", ROWS_TO_STAY,
-                       "the most rows of a head whose keys stay");
+  if (masked(v)) {
+    attune__add_constant(kernel, "kKeysInL2", attune__wgmma_keys_in_l2(v),
+                         "keys of heads that work beside each other");
+  } else {
+    attune__add_constant(kernel, "kHeadsToStay", HEADS_TO_STAY, "heads that make keys stay");
+    attune__add_constant(kernel, "kRowsToStay", ROWS_TO_STAY,
+                         "the most rows of a head whose keys stay");
+  }
   attune__add_constant(kernel, "kRegistersLoad", registers.load, "of a thread that loads");
   attune__add_constant(kernel, "kRegistersMultiply", registers.multiply,
                        "of a thread that multiplies");
 }
 
-static double ceiling(int64_t n, int64_t d) {
-  return (double)((n + d - 1) / d);
+static int64_t tiles_of(const attune_shape *s) {
+  return (s->len_q + ATTUNE__WGMMA_ROWS - 1) / ATTUNE__WGMMA_ROWS;
 }
 
 /* Whether the keys of a head stay in shared memory for all its rows: the template's rule. */
-static int keys_stay(const attune_tile *t, const attune_shape *s) {
-  return s->len_k <= t->stages * t->block_n && s->batch * s->heads_q >= HEADS_TO_STAY &&
-         s->len_q > ATTUNE__WGMMA_ROWS * attune__wgmma_groups(t) && s->len_q <= ROWS_TO_STAY;
+static int keys_stay(const attune_variant *v, const attune_tile *t, const attune_shape *s) {
+  return !masked(v) && s->len_k <= t->stages * t->block_n &&
+         s->batch * s->heads_q >= HEADS_TO_STAY && tiles_of(s) > attune__wgmma_groups(t) &&
+         s->len_q <= ROWS_TO_STAY;
 }
 
-/* Times that the keys of a head are loaded: once, or for each round of its tiles. */
-static double passes(const attune_tile *t, const attune_shape *s) {
-  return keys_stay(t, s) ? 1 : ceiling(s->len_q, ATTUNE__WGMMA_ROWS * attune__wgmma_groups(t));
+/* What the passes of a head visit. Where a mask has a bound above, the longest tiles are taken
+ * first, and the pass that has fewer is the one of the first rows. */
+static void passes(const attune_variant *v, const attune_tile *t, const attune_shape *s,
+                   attune_mask_sums *out) {
+  const int64_t tiles = tiles_of(s), groups = attune__wgmma_groups(t);
+  const int64_t rows = ATTUNE__WGMMA_ROWS * (keys_stay(v, t, s) ? tiles : groups);
+  const int64_t few = attune__mask_has_upper(v->mask) ? tiles * ATTUNE__WGMMA_ROWS % rows : 0;
+  attune_mask_sums rest;
+  attune__mask_blocks_of(v, s, 0, few, rows, t->block_n, out);
+  attune__mask_blocks_of(v, s, few, s->len_q, rows, t->block_n, &rest);
+  out->blocks += rest.blocks, out->loaded += rest.loaded, out->steps += rest.steps;
 }
 
 static void traffic(const attune_variant *v, const attune_tile *t, const attune_shape *s,
                     attune_traffic *out) {
   const double heads = (double)(s->batch * s->heads_q), rows = heads * (double)s->len_q;
-  const double distinct = (double)(s->batch * s->heads_kv * s->len_k);
-  const double requested = heads * passes(t, s) * (double)s->len_k;
+  int64_t first, last;
+  attune_mask_sums pass;
+  attune__mask_range(v, s, 0, s->len_q, &first, &last);
+  passes(v, t, s, &pass);
+  const double distinct = (double)(s->batch * s->heads_kv * (last - first));
+  const double requested = heads * (double)pass.loaded;
   const double row = v->head_dim_qk * attune__dtype_bytes(v->dtype_q);
   *out = (attune_traffic){0};
   attune__traffic_read(out, "Q", "batch * heads_q * len_q * head_dim_qk", row, rows, rows);
-  attune__traffic_read(out, "K", "batch * heads_q * passes * len_k * head_dim_qk", row, requested,
-                       distinct);
-  attune__traffic_read(out, "V", "batch * heads_q * passes * len_k * head_dim_v", row, requested,
-                       distinct);
+  attune__traffic_read(out, "K", "batch * heads_q * keys of its passes * head_dim_qk", row,
+                       requested, distinct);
+  attune__traffic_read(out, "V", "batch * heads_q * keys of its passes * head_dim_v", row,
+                       requested, distinct);
   attune__traffic_write(out, "O", "batch * heads_q * len_q * head_dim_v", row, rows);
   attune__traffic_write(out, "LSE", "batch * heads_q * len_q", 4, rows);
-}
-
-/* Keys that a tile multiplies: whole steps, two at least, and a narrower one. */
-static double keys_of_tile(const attune_tile *t, const attune_shape *s) {
-  int64_t steps = (s->len_k + t->block_n - 1) / t->block_n, width = t->block_n;
-  if (steps < 2) steps = 2;
-  int64_t left = s->len_k - (steps - 1) * t->block_n;
-  while (width > narrow(t) && left <= width - narrow(t)) width -= narrow(t);
-  return (double)((steps - 1) * t->block_n + width);
 }
 
 /* What one saves at the ends of tiles, of a step's smaller ceilings: they cost family wgmma about a
@@ -181,21 +211,56 @@ static const double saved_at_ends = 0.4;
 /* Clocks in which a tile compares what is left with one width. */
 static const double width_clocks = 4;
 
+/* What a tile multiplies that sees `keys` and begins `offset` keys into a step: whole steps, two at
+ * least, of which the last is as narrow as it can be. */
+static void add_tile(const attune_tile *t, int64_t offset, int64_t keys, double *steps,
+                     double *multiplied) {
+  int64_t count = (offset + keys + t->block_n - 1) / t->block_n, width = t->block_n;
+  if (count < 2) count = 2;
+  const int64_t left = offset + keys - (count - 1) * t->block_n;
+  while (width > narrow(t) && left <= width - narrow(t)) width -= narrow(t);
+  *steps += (double)count, *multiplied += (double)((count - 1) * t->block_n + width);
+}
+
+/* Sums over the tiles of a head: steps, and keys that are multiplied. */
+static void tiles_sums(const attune_variant *v, const attune_tile *t, const attune_shape *s,
+                       double *steps, double *multiplied) {
+  const int64_t tiles = tiles_of(s), groups = attune__wgmma_groups(t);
+  *steps = *multiplied = 0;
+  if (attune__mask_has_upper(v->mask) && !attune__mask_has_lower(v->mask)) {
+    attune_mask_sums whole, narrowed; /* all begin with the same key */
+    attune__mask_blocks(v, s, ATTUNE__WGMMA_ROWS, t->block_n, &whole);
+    attune__mask_blocks(v, s, ATTUNE__WGMMA_ROWS, narrow(t), &narrowed);
+    *steps = (double)(whole.steps > 2 * tiles ? whole.steps : 2 * tiles);
+    *multiplied = (double)(narrowed.steps * narrow(t));
+    return;
+  }
+  /* All are alike but for where they begin in the steps of their pass */
+  attune_mask_sums all;
+  attune__mask_blocks(v, s, ATTUNE__WGMMA_ROWS, t->block_n, &all);
+  for (int64_t g = 0; g < groups; g++)
+    add_tile(t, masked(v) ? g * ATTUNE__WGMMA_ROWS % t->block_n : 0, all.keys / tiles, steps,
+             multiplied);
+  *steps *= (double)tiles / (double)groups, *multiplied *= (double)tiles / (double)groups;
+}
+
 static void cost(const attune_variant *v, const attune_tile *t, const attune_board *b,
                  const attune_shape *s, attune_cost *out) {
   attune_traffic bytes;
+  attune_mask_sums pass;
   attune_ledger smem = {.count = 0};
   traffic(v, t, s, &bytes);
   ledger(v, t, &smem);
-  const double heads = (double)(s->batch * s->heads_q),
-               tiles = ceiling(s->len_q, ATTUNE__WGMMA_ROWS);
+  passes(v, t, s, &pass);
+  const double heads = (double)(s->batch * s->heads_q), tiles = (double)tiles_of(s);
+  const int groups = attune__wgmma_groups(t);
+  double of_tiles, keys; /* of a head */
+  tiles_sums(v, t, s, &of_tiles, &keys);
   /* A block works on as many tiles at once as it has warpgroups. */
-  const double rounds =
-      keys_stay(t, s) ? heads * tiles / attune__wgmma_groups(t) : heads * passes(t, s);
-  const double keys = keys_of_tile(t, s), steps = rounds * ceiling((int64_t)keys, t->block_n);
-  const double scores = heads * tiles * ATTUNE__WGMMA_ROWS * keys;
+  const double rounds = keys_stay(v, t, s) ? heads * tiles / groups : heads * (double)pass.blocks;
+  const double steps = rounds * of_tiles / tiles, scores = heads * ATTUNE__WGMMA_ROWS * keys;
   const int qk = attune__wgmma_padded(v->head_dim_qk), vv = v->head_dim_v;
-  const int groups = attune__wgmma_groups(t), busy = tiles < groups ? (int)tiles : groups;
+  const int busy = tiles < groups ? (int)tiles : groups;
   const int follows = rounds > b->sms; /* a tile on another, in most blocks */
   attune_work work = {
       .blocks = rounds,
@@ -204,7 +269,7 @@ static void cost(const attune_variant *v, const attune_tile *t, const attune_boa
       .exponentials = scores,
       .instructions =
           (attune__wgmma_instructions * scores + steps * groups * ATTUNE__WGMMA_ROWS * vv) / 32,
-      .blocks_per_head = passes(t, s),
+      .blocks_per_head = (double)pass.blocks,
       .warps = 4 * groups,
       .registers = registers_by_role(t).multiply,
       .smem_bytes = smem.bytes,
@@ -214,8 +279,8 @@ static void cost(const attune_variant *v, const attune_tile *t, const attune_boa
       .ahead = follows};
   /* Each warpgroup reads its rows of Q and all of K, then all of V; TMA fills them once a pass. */
   work.wavefronts =
-      (steps * groups * 2.0 * ATTUNE__WGMMA_ROWS * qk + heads * tiles * 2.0 * keys * (qk + vv) +
-       heads * passes(t, s) * 2.0 * keys * (qk + vv)) /
+      (steps * groups * 2.0 * ATTUNE__WGMMA_ROWS * qk + heads * keys * 2.0 * (qk + vv) +
+       heads * (double)(pass.steps * t->block_n) * 2.0 * (qk + vv)) /
       128;
   attune__work_cost(b, &work, &bytes, out);
 }
@@ -223,7 +288,8 @@ static void cost(const attune_variant *v, const attune_tile *t, const attune_boa
 const attune_model attune__model_attn_fwd_middle = {
     .op = ATTUNE_OP_ATTN_FWD,
     .family = ATTUNE_FAMILY_MIDDLE,
-    .knobs = 1u << ATTUNE__TILE_turns | 1u << ATTUNE__TILE_lazy | 1u << ATTUNE__TILE_chains,
+    .knobs = 1u << ATTUNE__TILE_second_q | 1u << ATTUNE__TILE_turns | 1u << ATTUNE__TILE_lazy |
+             1u << ATTUNE__TILE_chains,
     .template_path = "attn_fwd/middle.cu",
     .candidates = candidates,
     .legal = legal,

@@ -9,10 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum {
-  L2_FOR_KEYS = 32 << 20, /* bytes of K and V that blocks share in L2: FlashAttention-3's */
-  JOB_WORDS = 24          /* of struct Job */
-};
+enum { JOB_WORDS = 24 }; /* of struct Job */
 
 /* Bytes of a panel's row. */
 static int panel(int head_dim) {
@@ -153,7 +150,7 @@ static void constants(attune_kernel *kernel) {
                        "of a thread that loads");
   attune__add_constant(kernel, "kRegistersMultiply", registers_by_role(v, t).multiply,
                        "of a thread that multiplies");
-  attune__add_constant(kernel, "kKeysInL2", L2_FOR_KEYS / (2 * (v->head_dim_qk + v->head_dim_v)),
+  attune__add_constant(kernel, "kKeysInL2", attune__wgmma_keys_in_l2(v),
                        "keys of heads that work beside each other");
 }
 

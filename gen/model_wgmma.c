@@ -7,6 +7,11 @@ const double attune__wgmma_instructions = 4.5;
 const double attune__wgmma_exposed[] = {0, 0.5, 0.25, 0.19};
 const double attune__wgmma_step_clocks = 150;
 
+int attune__wgmma_keys_in_l2(const attune_variant *variant) {
+  const int bytes = 32 << 20; /* FlashAttention-3's */
+  return bytes / (2 * (variant->head_dim_qk + variant->head_dim_v));
+}
+
 int attune__wgmma_padded(int head_dim) {
   return (head_dim + ATTUNE__WGMMA_STEP - 1) / ATTUNE__WGMMA_STEP * ATTUNE__WGMMA_STEP;
 }

@@ -10,6 +10,9 @@ enum {
   ATTUNE__PANEL_ALIGN = 1024 /* of a swizzle of 128 bytes */
 };
 
+/* Keys of heads that work beside each other, so that blocks share their K and V in L2. */
+int attune__wgmma_keys_in_l2(const attune_variant *variant);
+
 /* Instructions of a thread for a score: max, FMA, ex2, sum and half a conversion. A model adds a
  * multiplication for each element of O where that is rescaled. */
 extern const double attune__wgmma_instructions;

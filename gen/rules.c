@@ -236,8 +236,6 @@ static const rule rules[] = {
      "the registers of three warpgroups end at 96; family wgmma goes on"},
     {0, FAMILY(MIDDLE), DIM_V, 1, v_like_qk,
      "rows of V are as wide as Q's; family wgmma has others"},
-    {0, FAMILY(MIDDLE), MASK, 1, no_mask,
-     "tiles of one length follow each other; family wgmma has masks"},
     {0, FAMILY(MIDDLE), GROUP, 1, no_group,
      "heads are not packed here, any grouping is served; family wgmma packs them"},
     {OP(ATTN_FWD), FAMILY(MIDDLE), FEATURE, 1, no_features,

@@ -40,6 +40,13 @@
 
 //@ include("prim/accumulator.cuh")
 
+//@ include("prim/columns.cuh")
+
+//@ local sections = not features.varlen and mask ~= "none"
+//@ if sections then
+//@   include("prim/sections.cuh")
+//@ end
+
 constexpr int kGroups = kWarps / 4 - 1;                       // warpgroups that multiply
 constexpr int kStepsQK = kPaddedQK / 16, kStepsPV = kBlockN / 16, kStepsO = kPaddedV / 16;
 constexpr int kColumnsQ = kPanelQK / 2, kColumnsV = kPanelV / 2;  // elements of a panel's row
@@ -107,39 +114,7 @@ __device__ __forceinline__ Job &job_of(Smem &smem, int slot) {
   return *reinterpret_cast<Job *>(smem.jobs[slot]);
 }
 
-//@ local sections = not features.varlen and mask ~= "none"
-//@ if sections then
-// Under a mask tiles differ in length. They are taken in sections of heads whose K and V fit L2
-// together; in a section the longest tiles of all its heads come first.
-struct Sections {
-  unsigned tiles, heads, section;  // of a head; all; at most in a section
-
-  // The index of place_of for tile t of the section that begins at head `first`.
-  __device__ __forceinline__ unsigned index(unsigned first, unsigned t) const {
-    const unsigned here = count(first);
-    return (first + t % here) * tiles + t / here;
-  }
-  __device__ __forceinline__ unsigned count(unsigned first) const {
-    return min(section, heads - first);
-  }
-};
-
-__device__ __forceinline__ Sections sections_of(int batch, int heads_q, int heads_kv, int len_q,
-                                                int len_k) {
-  const unsigned share = heads_q / heads_kv / kGroup;  // that read the same K and V
-  const unsigned most = max(kKeysInL2 / max(len_k, 1), 1) * share;
-  Sections s;
-  s.tiles = ceil_div(len_q * kGroup, kBlockM), s.heads = heads_q / kGroup * batch;
-  s.section = ceil_div(s.heads, ceil_div(s.heads, most));
-//@   if tile.persistent == 1 then
-  // Whole rounds to and fro, which are even; an odd one more gives some blocks all the longer tiles.
-  const unsigned both = 2 * gridDim.x, times = max((s.section * s.tiles + gridDim.x) / both, 1);
-  s.section = min(s.section, max(times * both / s.tiles, 1));
-//@   end
-  return s;
-}
-
-//@ else
+//@ if not sections then
 // Tiles of rows of all heads and sequences.
 __device__ __forceinline__ unsigned tiles_of(int batch, int heads_q, int len_q, int total_q) {
   //@ if features.varlen then
@@ -154,24 +129,15 @@ __device__ __forceinline__ unsigned tiles_of(int batch, int heads_q, int len_q, 
 template <typename Take>
 __device__ __forceinline__ void each_tile(int batch, int heads_q, int heads_kv, int len_q, int len_k,
                                           int total_q, Take take) {
-//@ if sections and tile.persistent == 1 then
-  // Rounds of a section go to and fro over the blocks, and each section begins where the last one
-  // ended: so the blocks have equally much to do, within about 1 %.
-  const Sections s = sections_of(batch, heads_q, heads_kv, len_q, len_k);
-  for (unsigned first = 0, begin = 0; first < s.heads; first += s.section) {
-    const unsigned all = s.count(first) * s.tiles, blocks = gridDim.x;
-    const unsigned mine = (blockIdx.x + blocks - begin) % blocks;
-    for (unsigned round = 0;; round++) {
-      const unsigned t = round * blocks + (round % 2 ? blocks - 1 - mine : mine);
-      if (t >= all) break;
-      take(s.index(first, t));
-    }
-    begin = (begin + all) % blocks;
-  }
-//@ elseif sections then
-  const Sections s = sections_of(batch, heads_q, heads_kv, len_q, len_k);
-  const unsigned first = blockIdx.x / (s.section * s.tiles) * s.section;
-  take(s.index(first, blockIdx.x - first * s.tiles));
+//@ if sections then
+  const Sections s = sections_of<$(tile.persistent == 1 and "true" or "false")>(
+      ceil_div(len_q * kGroup, kBlockM), heads_q / kGroup * batch, heads_q / heads_kv / kGroup, len_k);
+//@   if tile.persistent == 1 then
+  for (Walk walk = {}; walk.next(s);) take(s.index(walk.first, walk.t));
+//@   else
+  const unsigned first = blockIdx.x / (s.section * s.units) * s.section;
+  take(s.index(first, blockIdx.x - first * s.units));
+//@   end
 //@ else
   const unsigned all = tiles_of(batch, heads_q, len_q, total_q);
   for (unsigned t = blockIdx.x; t < all; t += gridDim.x) take(t);
@@ -334,29 +300,7 @@ __device__ __forceinline__ void clean_values(u32 tile_v, const Params &params, c
   threads_sync(kAllMultiply, kGroups * 128);
 }
 
-// A bit for each of a thread's columns, two in a group of 8, of those below `end`; the first 32.
-__device__ __forceinline__ u32 columns_below(int end) {
-  const u32 at = max(end, 0), count = at / 8 * 2 + min(at % 8, 2);
-  u32 above;  // of shl 32 bits are none, which C++ leaves open
-  asm("shl.b32 %0, 0xffffffff, %1;" : "=r"(above) : "r"(count));
-  return ~above;
-}
-
-// Scores of row h to -inf outside columns [low, high] of the thread. Bits become predicates seven at a
-// time (R2P), which spares a comparison each.
-__device__ __forceinline__ void mask_row(float (&s)[kBlockN / 2], int h, int low, int high) {
-#pragma unroll
-  for (int word = 0; word < kBlockN / 4; word += 32) {
-    u32 seen = columns_below(high + 1 - 4 * word);
-    if (kMaskHasLower) seen &= ~columns_below(low - 4 * word);
-#pragma unroll
-    for (int c = word; c < min(word + 32, kBlockN / 4); c++)
-      if (!(seen >> (c - word) & 1)) s[c / 2 * 4 + 2 * h + c % 2] = negative_infinity();
-  }
-}
-
-// Scores by the problem's features, and -inf where a pair is not seen: before any arithmetic, since
-// K may hold NaN there. A warp has 16 rows, of which a masked tile often cuts off nothing.
+// Scores by the problem's features, and -inf where a pair is not seen.
 template <bool kMasked>
 __device__ __forceinline__ void adjust_scores(float (&s)[kBlockN / 2], const Params &params,
                                               const Place &place, MaskBounds bounds, int row, int j0,
@@ -373,12 +317,7 @@ __device__ __forceinline__ void adjust_scores(float (&s)[kBlockN / 2], const Par
     s[e] = score(of[half(e)], s[e], first + e / 4 * 8 + e % 2, scale, softcap, params.bias_stride_k);
 //@ end
   if (!kMasked) return;
-  const int i = row / kGroup, last = (row + 8) / kGroup;
-  const int low = i + bounds.lower - first, low_last = last + bounds.lower - first;
-  const int high = min(i + bounds.upper, j_end - 1) - first;
-  const int high_last = min(last + bounds.upper, j_end - 1) - first;
-  if (!__any_sync(0xffffffff, high < kBlockN - 1 || (kMaskHasLower && low_last > 0))) return;
-  mask_row(s, 0, low, high), mask_row(s, 1, low_last, high_last);
+  mask_scores(s, bounds, row / kGroup, (row + 8) / kGroup, first, j_end);
 }
 
 //@ local staged = tile.second_q == 1 and dtype.out == dtype.q and not features.varlen
