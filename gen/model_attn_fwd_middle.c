@@ -43,14 +43,14 @@ static int registers(const attune_variant *v, const attune_tile *t) {
 }
 
 /* Registers of a thread by role: what setmaxnreg can hand out of those that the block starts with,
- * 128 or 168 a thread. */
+ * 128 or 168 a thread. The warps that load find out much, which 32 hold just so. */
 typedef struct roles {
   int load, multiply;
 } roles;
 
-static roles registers_by_role(const attune_tile *t) {
+static roles registers_by_role(const attune_variant *v, const attune_tile *t) {
   if (attune__wgmma_groups(t) == 2) return (roles){40, 232};
-  return (roles){32, 160};
+  return registers(v, t) > 152 ? (roles){32, 160} : (roles){56, 152};
 }
 
 static int legal_fields(const attune_tile *t, char *reason, size_t size) {
@@ -80,9 +80,9 @@ static int legal(const attune_variant *v, const attune_tile *t, char *reason, si
   if (!legal_fields(t, reason, size)) return 0;
   if (masked(v) && t->turns)
     return snprintf(reason, size, "turns 1: under a mask warpgroups differ in their steps"), 0;
-  if (registers(v, t) <= registers_by_role(t).multiply) return 1;
+  if (registers(v, t) <= registers_by_role(v, t).multiply) return 1;
   snprintf(reason, size, "registers: needs about %d, a thread has %d", registers(v, t),
-           registers_by_role(t).multiply);
+           registers_by_role(v, t).multiply);
   return 0;
 }
 
@@ -140,7 +140,7 @@ static void ledger(const attune_variant *v, const attune_tile *t, attune_ledger 
 
 static void constants(attune_kernel *kernel) {
   const attune_variant *v = &kernel->variant;
-  const roles registers = registers_by_role(&kernel->tile);
+  const roles registers = registers_by_role(v, &kernel->tile);
   attune__add_constant(kernel, "kHeadDimQK", v->head_dim_qk, "elements of a row of Q and K");
   attune__add_constant(kernel, "kHeadDimV", v->head_dim_v, "elements of a row of V and O");
   attune__add_constant(kernel, "kPadded", attune__wgmma_padded(v->head_dim_qk),
@@ -176,8 +176,9 @@ static void passes(const attune_variant *v, const attune_tile *t, const attune_s
                    attune_mask_sums *out) {
   const int64_t tiles = tiles_of(s), groups = attune__wgmma_groups(t);
   const int64_t rows = ATTUNE__WGMMA_ROWS * (keys_stay(v, t, s) ? tiles : groups);
-  const int64_t few = attune__mask_has_upper(v->mask) ? tiles * ATTUNE__WGMMA_ROWS % rows : 0;
+  int64_t few = attune__mask_has_upper(v->mask) ? tiles * ATTUNE__WGMMA_ROWS % rows : 0;
   attune_mask_sums rest;
+  if (few > s->len_q) few = s->len_q;
   attune__mask_blocks_of(v, s, 0, few, rows, t->block_n, out);
   attune__mask_blocks_of(v, s, few, s->len_q, rows, t->block_n, &rest);
   out->blocks += rest.blocks, out->loaded += rest.loaded, out->steps += rest.steps;
@@ -271,7 +272,7 @@ static void cost(const attune_variant *v, const attune_tile *t, const attune_boa
           (attune__wgmma_instructions * scores + steps * groups * ATTUNE__WGMMA_ROWS * vv) / 32,
       .blocks_per_head = (double)pass.blocks,
       .warps = 4 * groups,
-      .registers = registers_by_role(t).multiply,
+      .registers = registers_by_role(v, t).multiply,
       .smem_bytes = smem.bytes,
       .kv_bytes = attune__kv_bytes(v, s),
       .step_clocks = attune__wgmma_step_clocks + width_clocks * widths(t) * rounds / steps,

@@ -20,6 +20,7 @@ kernels=(
   attn_fwd_sm90a_bf16_d64_causal_g4_varlen
   attn_fwd_sm90a_bf16_d64__short_m200n200s3w12c1
   attn_fwd_sm90a_bf16_d72__middle_m64n128k32s3w16t1c1
+  attn_fwd_sm90a_bf16_d64_window__middle_m64n64k32s4w16q1
   attn_fwd_sm90a_bf16_d64_causal_g4_softcap_alibi_bias_sink_bitmask_varlen__mma_m64n64s2
   attn_fwd_sm90a_fp16_ofp32_d40_window_bias__mma_m64n32s2
   attn_standard_sm90a_bf16_d64_causal

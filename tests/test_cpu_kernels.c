@@ -223,22 +223,28 @@ END_TEST
 
 /* Family middle: two warpgroups and three, in turns and not, one panel and several, O in whole
  * steps and not; keys that end at, before and behind a whole step and each width of the last one,
- * warpgroups without a tile, and heads enough for their keys to stay. */
+ * warpgroups without a tile, heads enough for their keys to stay, and tiles that see nothing of
+ * some steps of their pass. */
+#define BAND .corner = ATTUNE_CORNER_BOTTOM_RIGHT, .window_left = 90, .window_right = 9
 START_TEST(kernels_of_some_more_keys) {
   static const char *const names[] = {"attn_fwd_sm90a_bf16_d64__middle_m64n64k16s2w16t1c1",
                                       "attn_fwd_sm90a_fp16_d72__middle_m64n80k32s3w12z1",
-                                      "attn_fwd_sm90a_bf16_d8__middle_m64n80s5w16t1c3"};
+                                      "attn_fwd_sm90a_bf16_d8__middle_m64n80s5w16t1c3",
+                                      "attn_fwd_sm90a_fp16_d64_causal__middle_m64n128k64s4w16q1",
+                                      "attn_fwd_sm90a_bf16_d40_window__middle_m64n64k32s8w16c1",
+                                      /* few stages: a tile's first scores wait for the last P V */
+                                      "attn_fwd_sm90a_bf16_d64_window__middle_m64n64k64s2w16"};
   static const attune_shape list[] = {
-      {.batch = 1, .heads_q = 2, .heads_kv = 1, .len_q = 260, .len_k = 159},
-      {.batch = 1, .heads_q = 2, .heads_kv = 2, .len_q = 64, .len_k = 192},
-      {.batch = 2, .heads_q = 1, .heads_kv = 1, .len_q = 127, .len_k = 63},
-      {.batch = 1, .heads_q = 1, .heads_kv = 1, .len_q = 65, .len_k = 161},
-      {.batch = 1, .heads_q = 1, .heads_kv = 1, .len_q = 1, .len_k = 177},
-      {.batch = 1, .heads_q = 1, .heads_kv = 1, .len_q = 64, .len_k = 225},
-      {.batch = 1, .heads_q = 1, .heads_kv = 1, .len_q = 192, .len_k = 240},
+      {.batch = 1, .heads_q = 2, .heads_kv = 1, .len_q = 260, .len_k = 159, BAND},
+      {.batch = 1, .heads_q = 2, .heads_kv = 2, .len_q = 64, .len_k = 192, BAND},
+      {.batch = 2, .heads_q = 1, .heads_kv = 1, .len_q = 127, .len_k = 63, BAND},
+      {.batch = 1, .heads_q = 1, .heads_kv = 1, .len_q = 65, .len_k = 161, BAND},
+      {.batch = 1, .heads_q = 1, .heads_kv = 1, .len_q = 1, .len_k = 177, BAND},
+      {.batch = 1, .heads_q = 1, .heads_kv = 1, .len_q = 64, .len_k = 225, BAND},
+      {.batch = 1, .heads_q = 1, .heads_kv = 1, .len_q = 192, .len_k = 240, BAND},
   };
   static const attune_shape many_heads = {
-      .batch = 4, .heads_q = 64, .heads_kv = 32, .len_q = 193, .len_k = 97};
+      .batch = 4, .heads_q = 64, .heads_kv = 32, .len_q = 193, .len_k = 97, BAND};
   for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
     run_program("sm_90a", &names[k], 1);
     run_on(list, sizeof list / sizeof *list, "sm_90a", &names[k], 1);
@@ -246,6 +252,7 @@ START_TEST(kernels_of_some_more_keys) {
   run_on(&many_heads, 1, "sm_90a", &names[2], 1);
 }
 END_TEST
+#undef BAND
 
 START_TEST(standard_attention) {
   static const char *const causal[] = {"attn_standard_qk_sm80_fp32_d64_causal__fma_m32n64",

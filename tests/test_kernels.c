@@ -290,7 +290,11 @@ START_TEST(tiles_end_to_end) {
                                       "attn_fwd_sm90a_bf16_d80__middle_m64n112k32s3w16t1z1c1",
                                       "attn_fwd_sm90a_fp16_d96__middle_m64n112k64s3w16",
                                       "attn_fwd_sm90a_bf16_d8__middle_m64n160k64s8w16t1c1",
-                                      "attn_fwd_sm90a_bf16_d64__middle_m64n192s3w12t1c1"};
+                                      "attn_fwd_sm90a_bf16_d64__middle_m64n192s3w12t1c1",
+                                      "attn_fwd_sm90a_bf16_d64_causal__middle_m64n128k64s5w16",
+                                      "attn_fwd_sm90a_fp16_d64_window__middle_m64n64k32s8w16q1",
+                                      "attn_fwd_sm90a_bf16_d96_window__middle_m64n64k16s5w16z1c1",
+                                      "attn_fwd_sm90a_bf16_d8_causal__middle_m64n160k64s8w16"};
   count = 0;
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) add_named(names[i]);
   compile_all();

@@ -165,11 +165,11 @@ __device__ __forceinline__ void set_keys(Pass &pass, int tiles) {
 
 // The place of a pass, from what of it another lane has found.
 __device__ __forceinline__ Place of_lane(const Place &found, int lane, const Params &params,
-                                         int len_q, int len_k) {
+                                         int heads_of_kv, int len_q, int len_k) {
   const auto get = [&](int x) { return __shfl_sync(0xffffffff, x, lane); };
   Place place;
   place.sequence = get(found.sequence);
-  place.head_q = get(found.head_q), place.head_kv = get(found.head_kv);
+  place.head_q = get(found.head_q), place.head_kv = place.head_q / heads_of_kv;
   place.len_q = in_use(params.seqused_q, place.sequence, len_q);
   place.len_k = in_use(params.seqused_k, place.sequence, len_k);
   place.row0 = get(found.row0), place.row1 = min(place.row0 + kBlockM, place.len_q);
@@ -277,7 +277,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
           if (lane() == found) first = walk.first, t = walk.t;
         const Place of_lanes = place_of_pass(sections.index(first, t));
         for (int n = 0; n < found; n++) {
-          pass.place = of_lane(of_lanes, n, params, len_q, len_k);
+          pass.place = of_lane(of_lanes, n, params, heads_q / heads_kv, len_q, len_k);
           if (pass.place.row0 >= pass.place.row1) continue;
           pass.bounds = mask_bounds(window_left, window_right, bottom_right, pass.place.len_q,
                                     pass.place.len_k);

@@ -642,6 +642,96 @@ __device__ __forceinline__ u32 swizzled_chunk(u32 tile, unsigned row, unsigned c
   return tile + chunk / kChunks * (kRows * kPanel) + (at ^ (at >> 3 & (kChunks - 1) * 16));
 }
 
+// Masks of a warpgroup's scores by bits: a thread has two columns in a group of 8. Needs quad.cuh,
+// math.cuh, and kMaskHasLower of the mask.
+
+// A bit for each of a thread's columns of those below `end`; the first 32.
+__device__ __forceinline__ u32 columns_below(int end) {
+  const u32 at = max(end, 0), count = at / 8 * 2 + min(at % 8, 2);
+  u32 above;  // of shl 32 bits are none, which C++ leaves open
+  asm("shl.b32 %0, 0xffffffff, %1;" : "=r"(above) : "r"(count));
+  return ~above;
+}
+
+// Scores of row h to -inf outside columns [low, high] of the thread. Bits become predicates seven at a
+// time (R2P), which spares a comparison each.
+template <int kElements>
+__device__ __forceinline__ void mask_row(float (&s)[kElements], int h, int low, int high) {
+#pragma unroll
+  for (int word = 0; word < kElements / 2; word += 32) {
+    u32 seen = columns_below(high + 1 - 4 * word);
+    if (kMaskHasLower) seen &= ~columns_below(low - 4 * word);
+#pragma unroll
+    for (int c = word; c < min(word + 32, kElements / 2); c++)
+      if (!(seen >> (c - word) & 1)) s[c / 2 * 4 + 2 * h + c % 2] = negative_infinity();
+  }
+}
+
+// Scores of 64 rows to -inf where a pair is not seen: before any arithmetic, since K may hold NaN
+// there. Of the thread's first row, whose number is `row`, and of `row_last`, its second: `key` is
+// that of its first column. A warp has 16 rows, of which a masked tile often cuts off nothing.
+template <int kElements>
+__device__ __forceinline__ void mask_scores(float (&s)[kElements], MaskBounds bounds, int row,
+                                            int row_last, int key, int end) {
+  const int low = row + bounds.lower - key, low_last = row_last + bounds.lower - key;
+  const int high = min(row + bounds.upper, end - 1) - key;
+  const int high_last = min(row_last + bounds.upper, end - 1) - key;
+  constexpr int kColumns = 2 * kElements;
+  if (!__any_sync(0xffffffff, high < kColumns - 1 || (kMaskHasLower && low_last > 0))) return;
+  mask_row(s, 0, low, high), mask_row(s, 1, low_last, high_last);
+}
+
+// Under a mask units of work, tiles of rows or passes over keys, differ in length. They are taken in
+// sections of heads whose K and V fit L2 together; in a section the longest of all its heads come
+// first. Needs place.cuh, and kKeysInL2.
+struct Sections {
+  unsigned units, heads, section;  // of a head; all; at most in a section
+
+  // The number of unit t of the section that begins at head `first`: heads come slowest.
+  __device__ __forceinline__ unsigned index(unsigned first, unsigned t) const {
+    const unsigned here = count(first);
+    return (first + t % here) * units + t / here;
+  }
+  __device__ __forceinline__ unsigned count(unsigned first) const {
+    return min(section, heads - first);
+  }
+};
+
+// `share` heads beside each other read the same K and V. On a grid that stays sections are whole
+// rounds to and fro, which are even; an odd one more gives some blocks all the longer units.
+template <bool kStays>
+__device__ __forceinline__ Sections sections_of(unsigned units, unsigned heads, unsigned share,
+                                                int len_k) {
+  const unsigned most = max(kKeysInL2 / max(len_k, 1), 1) * share;
+  Sections s;
+  s.units = units, s.heads = heads;
+  s.section = ceil_div(heads, ceil_div(heads, most));
+  if (kStays) {
+    const unsigned both = 2 * gridDim.x, times = max((s.section * units + gridDim.x) / both, 1);
+    s.section = min(s.section, max(times * both / units, 1));
+  }
+  return s;
+}
+
+// The way of a block that stays through the sections: unit t of the one that begins at head `first`.
+// Rounds go to and fro over the blocks, and each section begins where the last one ended: so the
+// blocks have equally much to do, within about 1 %.
+struct Walk {
+  unsigned first, t, round, begin;
+
+  __device__ __forceinline__ bool next(const Sections &s) {
+    const unsigned blocks = gridDim.x, back = blocks - 1;
+    for (; first < s.heads; first += s.section, round = 0) {
+      const unsigned all = s.count(first) * s.units, mine = (blockIdx.x + blocks - begin) % blocks;
+      t = round * blocks + (round % 2 ? back - mine : mine);
+      round++;
+      if (t < all) return true;
+      begin = (begin + all) % blocks;
+    }
+    return false;
+  }
+};
+
 constexpr int kGroups = kWarps / 4 - 1;                       // warpgroups that multiply
 constexpr int kStepsQK = kPaddedQK / 16, kStepsPV = kBlockN / 16, kStepsO = kPaddedV / 16;
 constexpr int kColumnsQ = kPanelQK / 2, kColumnsV = kPanelV / 2;  // elements of a panel's row
@@ -709,51 +799,13 @@ __device__ __forceinline__ Job &job_of(Smem &smem, int slot) {
   return *reinterpret_cast<Job *>(smem.jobs[slot]);
 }
 
-// Under a mask tiles differ in length. They are taken in sections of heads whose K and V fit L2
-// together; in a section the longest tiles of all its heads come first.
-struct Sections {
-  unsigned tiles, heads, section;  // of a head; all; at most in a section
-
-  // The index of place_of for tile t of the section that begins at head `first`.
-  __device__ __forceinline__ unsigned index(unsigned first, unsigned t) const {
-    const unsigned here = count(first);
-    return (first + t % here) * tiles + t / here;
-  }
-  __device__ __forceinline__ unsigned count(unsigned first) const {
-    return min(section, heads - first);
-  }
-};
-
-__device__ __forceinline__ Sections sections_of(int batch, int heads_q, int heads_kv, int len_q,
-                                                int len_k) {
-  const unsigned share = heads_q / heads_kv / kGroup;  // that read the same K and V
-  const unsigned most = max(kKeysInL2 / max(len_k, 1), 1) * share;
-  Sections s;
-  s.tiles = ceil_div(len_q * kGroup, kBlockM), s.heads = heads_q / kGroup * batch;
-  s.section = ceil_div(s.heads, ceil_div(s.heads, most));
-  // Whole rounds to and fro, which are even; an odd one more gives some blocks all the longer tiles.
-  const unsigned both = 2 * gridDim.x, times = max((s.section * s.tiles + gridDim.x) / both, 1);
-  s.section = min(s.section, max(times * both / s.tiles, 1));
-  return s;
-}
-
 // Calls take with the index of each tile that is the block's.
 template <typename Take>
 __device__ __forceinline__ void each_tile(int batch, int heads_q, int heads_kv, int len_q, int len_k,
                                           int total_q, Take take) {
-  // Rounds of a section go to and fro over the blocks, and each section begins where the last one
-  // ended: so the blocks have equally much to do, within about 1 %.
-  const Sections s = sections_of(batch, heads_q, heads_kv, len_q, len_k);
-  for (unsigned first = 0, begin = 0; first < s.heads; first += s.section) {
-    const unsigned all = s.count(first) * s.tiles, blocks = gridDim.x;
-    const unsigned mine = (blockIdx.x + blocks - begin) % blocks;
-    for (unsigned round = 0;; round++) {
-      const unsigned t = round * blocks + (round % 2 ? blocks - 1 - mine : mine);
-      if (t >= all) break;
-      take(s.index(first, t));
-    }
-    begin = (begin + all) % blocks;
-  }
+  const Sections s = sections_of<true>(
+      ceil_div(len_q * kGroup, kBlockM), heads_q / kGroup * batch, heads_q / heads_kv / kGroup, len_k);
+  for (Walk walk = {}; walk.next(s);) take(s.index(walk.first, walk.t));
 }
 
 // Coordinates of a place in the tensor maps: with varlen all sequences are one.
@@ -909,29 +961,7 @@ __device__ __forceinline__ void clean_values(u32 tile_v, const Params &params, c
   threads_sync(kAllMultiply, kGroups * 128);
 }
 
-// A bit for each of a thread's columns, two in a group of 8, of those below `end`; the first 32.
-__device__ __forceinline__ u32 columns_below(int end) {
-  const u32 at = max(end, 0), count = at / 8 * 2 + min(at % 8, 2);
-  u32 above;  // of shl 32 bits are none, which C++ leaves open
-  asm("shl.b32 %0, 0xffffffff, %1;" : "=r"(above) : "r"(count));
-  return ~above;
-}
-
-// Scores of row h to -inf outside columns [low, high] of the thread. Bits become predicates seven at a
-// time (R2P), which spares a comparison each.
-__device__ __forceinline__ void mask_row(float (&s)[kBlockN / 2], int h, int low, int high) {
-#pragma unroll
-  for (int word = 0; word < kBlockN / 4; word += 32) {
-    u32 seen = columns_below(high + 1 - 4 * word);
-    if (kMaskHasLower) seen &= ~columns_below(low - 4 * word);
-#pragma unroll
-    for (int c = word; c < min(word + 32, kBlockN / 4); c++)
-      if (!(seen >> (c - word) & 1)) s[c / 2 * 4 + 2 * h + c % 2] = negative_infinity();
-  }
-}
-
-// Scores by the problem's features, and -inf where a pair is not seen: before any arithmetic, since
-// K may hold NaN there. A warp has 16 rows, of which a masked tile often cuts off nothing.
+// Scores by the problem's features, and -inf where a pair is not seen.
 template <bool kMasked>
 __device__ __forceinline__ void adjust_scores(float (&s)[kBlockN / 2], const Params &params,
                                               const Place &place, MaskBounds bounds, int row, int j0,
@@ -939,12 +969,7 @@ __device__ __forceinline__ void adjust_scores(float (&s)[kBlockN / 2], const Par
                                               int bottom_right) {
   const int first = j0 + lane() % 4 * 2;
   if (!kMasked) return;
-  const int i = row / kGroup, last = (row + 8) / kGroup;
-  const int low = i + bounds.lower - first, low_last = last + bounds.lower - first;
-  const int high = min(i + bounds.upper, j_end - 1) - first;
-  const int high_last = min(last + bounds.upper, j_end - 1) - first;
-  if (!__any_sync(0xffffffff, high < kBlockN - 1 || (kMaskHasLower && low_last > 0))) return;
-  mask_row(s, 0, low, high), mask_row(s, 1, low_last, high_last);
+  mask_scores(s, bounds, row / kGroup, (row + 8) / kGroup, first, j_end);
 }
 
 // O by TMA, from the place of the warpgroup's rows of Q; all of them are read, and the next tile's Q
