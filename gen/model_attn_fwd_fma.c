@@ -21,21 +21,21 @@ static int uneven(int head_dim) {
 }
 
 /* What features keep in registers beside plain attention: the address of a row's bias and bits, its
- * slope, where its sequence and head lie. A few find room, though not a bias beside two bounds;
- * weights after what compiling showed. */
+ * slope, where its sequence and head lie. A few find room, though not a bias; weights after what
+ * compiling showed. */
 static int for_features(const attune_variant *v) {
   const uint32_t f = v->features;
   int weight = v->group > 1;
   if (f & ATTUNE_FEATURE_BIAS) weight += 2;
-  if (f & ATTUNE_FEATURE_BITMASK) weight += attune__mask_has_lower(v->mask) ? 4 : 2;
+  if (f & ATTUNE_FEATURE_BITMASK) weight += attune__mask_has_lower(v->mask) ? 4 : 3;
   if (f & ATTUNE_FEATURE_ALIBI) weight++;
   if (f & ATTUNE_FEATURE_SOFTCAP) weight++;
   if (f & ATTUNE_FEATURE_VARLEN) weight++;
   if (!weight) return 0;
   const int lower = attune__mask_has_lower(v->mask);
   weight += lower + (v->align == ATTUNE_ALIGN_ELEM);
-  if (weight > 3) return 8 * (weight - 3);
-  return f & ATTUNE_FEATURE_BIAS && lower ? 8 : 0;
+  if (weight > 3) return 8 * (weight - 1);
+  return f & ATTUNE_FEATURE_BIAS ? 8 : 0;
 }
 
 /* The busier of two places: the product (scores, O, the operands of a step, m and l of each row,

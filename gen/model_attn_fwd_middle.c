@@ -39,7 +39,7 @@ static int masked(const attune_variant *v) {
 
 /* Scores, P and O of a thread. */
 static int registers(const attune_variant *v, const attune_tile *t) {
-  return t->block_n / 2 + t->block_n / 4 + v->head_dim_v / 2 + REGISTERS_BESIDE;
+  return t->block_n / 2 + t->block_n / 4 + v->head_dim_v / 2 + 4 * masked(v) + REGISTERS_BESIDE;
 }
 
 /* Registers of a thread by role: what setmaxnreg can hand out of those that the block starts with,

@@ -40,8 +40,8 @@ static int registers_multiply(const attune_tile *t) {
 /* Scores of a thread, then P and O; never all three. */
 static int registers(const attune_variant *v, const attune_tile *t) {
   int scores = t->block_n / 2, output = t->block_n / 4 + attune__wgmma_padded(v->head_dim_qk) / 2;
-  int masked = v->mask == ATTUNE_MASK_NONE ? 0 : 4;
-  return (scores > output ? scores : output) + masked + REGISTERS_BESIDE;
+  int bounds = 8 * attune__mask_has_lower(v->mask) + 4 * attune__mask_has_upper(v->mask);
+  return (scores > output ? scores : output) + bounds + REGISTERS_BESIDE;
 }
 
 /* Items whose tiles take turns at once must all have come. */

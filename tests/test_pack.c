@@ -574,6 +574,12 @@ START_TEST(words_of_the_program) {
   EXPECT(0, "$A list $S/a.pack --count", "2\n");
   EXPECT(0, "$A list $S/set >$S/1 && $A list $S/b.pack | diff $S/1 - && cat $S/1", "registers");
   EXPECT(0, "$A verify $S/a.pack --device cpu --quick", "verified 2 of 2 kernels on cpu\n");
+  EXPECT(0, "$A verify $S/a.pack --device cpu --quick --part 2/2",
+         "verified 1 of 1 kernels on cpu\n");
+  EXPECT(0, "$A verify $S/a.pack --device cpu --quick --part 3/3",
+         "verified 0 of 0 kernels on cpu\n");
+  EXPECT(2, "$A verify $S/a.pack --device cpu --part 3/2",
+         "attune verify: error: --part 3/2: wanted K/N as 1/8, K from 1 to N\n");
   EXPECT(0, "$A pack --strip $S/a.pack -o $S/thin.pack --json", "\"kernels\": 2");
   EXPECT(0, "[ $(wc -c <$S/thin.pack) -lt $(wc -c <$S/a.pack) ]", "");
   EXPECT(0, "$A diff $S/a.pack $S/set", "the sets are equal\n");

@@ -74,7 +74,7 @@ static void put_gain(const attune__tuned_row *row, attune__text *out) {
 static void put_row(const view *w, const attune__tuned_row *row, attune__text *out) {
   char why[ATTUNE_REASON_MAX];
   refusal(w, row, why, sizeof why);
-  attune__text_printf(out, "%c %-11s", is_explained(w, row) ? '>' : ' ',
+  attune__text_printf(out, "%c %-12s", is_explained(w, row) ? '>' : ' ',
                       attune__class_name((int)row->cls));
   attune__tiles_print(&row->tiles, out);
   attune__text_puts(out, "  ");

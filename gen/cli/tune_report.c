@@ -68,7 +68,7 @@ static void put_gain(attune__text *out, const attune__tuned_row *row) {
 }
 
 static void put_cell(attune__text *out, const attune__tune_cell *c) {
-  attune__text_printf(out, "  %-11s", attune__class_name((int)c->cls));
+  attune__text_printf(out, "  %-12s", attune__class_name((int)c->cls));
   if (c->winner < 0) {
     attune__text_puts(out, "not timed\n");
     return;
@@ -109,7 +109,7 @@ void tune_report_text(const attune__tune_result *r, const char *path, attune__te
     char name[ATTUNE_NAME_MAX];
     if (!i || memcmp(&c->variant, &r->cell[i - 1].variant, sizeof c->variant) != 0) {
       attune__variant_name(&c->variant, 1, name);
-      attune__text_printf(out, "%s\n  %-11s%-26s%10s  %-26s%10s  gain (interval)\n", name, "class",
+      attune__text_printf(out, "%s\n  %-12s%-26s%10s  %-26s%10s  gain (interval)\n", name, "class",
                           "planned", "us", "measured", "us");
     }
     put_cell(out, c);

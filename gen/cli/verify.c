@@ -23,6 +23,7 @@ static const cli_option options[] = {
     {"--data", "DIR", "real activations; default: tests/data/minilm"},
     {"--arch", "A", "for this arch instead of the spec's; native: the GPU here"},
     {"--quick", NULL, "the few most telling cases"},
+    {"--part", "K/N", "of the kernels the K-th of N parts, to share them among processes"},
     {"--all", NULL, "on the CPU device: every case, which takes minutes a kernel"},
     {"--checks", "on|off", "on the CPU device: off for speed; default on"},
     {NULL, NULL, NULL},
@@ -34,6 +35,7 @@ typedef struct session {
   attune__device_facts device; /* of the GPU */
   int on_cpu;
   attune_cpu_options cpu;
+  int part, parts;              /* programs part, part + parts, .. are this run's */
   int counted, verified;        /* kernels */
   const char *edited;           /* --source; NULL: a word */
   attune_shape shape[CLI_MANY]; /* that it is timed on */
@@ -212,13 +214,13 @@ static int verify_all(session *s, attune__device *device) {
   attune__text json_text = {0};
   int rc = CLI_OK;
   if (s->as_json) begin_json(s, &json_text);
-  for (int i = 0; i < s->source.program_count && rc == CLI_OK; i++)
+  for (int i = s->part; i < s->source.program_count && rc == CLI_OK; i += s->parts)
     rc = verify_one(s, &s->source.programs[i]);
   if (s->as_json) attune__json_end(&s->json, ']');
   if (rc == CLI_OK && s->edited && device && s->verified) rc = time_edited(s, device);
   if (rc == CLI_OK) rc = print_end(s, &json_text);
   if (rc != CLI_OK) return rc;
-  if (!s->counted) {
+  if (!s->counted && s->parts == 1) {
     fprintf(stderr, "attune verify: error: nothing here runs on this device\n");
     return CLI_MISSING;
   }
@@ -241,6 +243,19 @@ static int read_device(const cli_args *args, session *s, int *want_cuda) {
     return 0;
   }
   return 1;
+}
+
+/* Part K of N as the K-th program and every N-th after it: neighbours cost alike. */
+static int read_part(const cli_args *args, session *s) {
+  const char *part = cli_value(args, "--part");
+  char more;
+  s->part = 0, s->parts = 1;
+  if (!part) return 1;
+  if (sscanf(part, "%4d/%4d%c", &s->part, &s->parts, &more) == 2 && 1 <= s->part &&
+      s->part-- <= s->parts)
+    return 1;
+  fprintf(stderr, "attune verify: error: --part %s: wanted K/N as 1/8, K from 1 to N\n", part);
+  return 0;
 }
 
 /* On the GPU while its device is open: contexts come and go quickly beside it. */
@@ -270,7 +285,7 @@ static int check_words(const cli_args *args, const char *edited) {
 static int run(const cli_args *args) {
   session s = {.as_json = args->json};
   int want_cuda;
-  if (!read_device(args, &s, &want_cuda)) return CLI_USAGE;
+  if (!read_device(args, &s, &want_cuda) || !read_part(args, &s)) return CLI_USAGE;
   s.options.data = cli_value(args, "--data");
   s.options.quick = cli_value(args, "--quick") != NULL;
   s.options.brief = !cli_value(args, "--all");
@@ -288,7 +303,7 @@ const cli_command cli_verify_command = {
     .name = "verify",
     .usage =
         "verify SPEC|DIR|PACK|NAME [--device cuda|cpu] [--data DIR] [--arch A] [--quick] [--all]\n"
-        "       [--checks on|off]\n"
+        "       [--checks on|off] [--part K/N]\n"
         "       attune verify --source F [--shape S]... [--device cuda|cpu] [--quick] [--all]",
     .text =
         "Runs kernels on nasty shapes and on real activations and compares with float64.\n"
