@@ -47,7 +47,7 @@
 __device__ __forceinline__ unsigned warp_of_group() { return threadIdx.x % 128 / 32; }
 
 constexpr int kGroups = kWarps / 4 - 1;  // warpgroups that multiply
-constexpr int kSlots = 2 + kSecondQ;     // tiles of rows of each in shared memory
+constexpr int kSlots = 2 + kSecondQ;     // tiles of rows of each; Q is loaded one or two ahead
 constexpr int kStepsQK = kPadded / 16;
 // Keys by which a tile's last step gets narrower
 constexpr int kNarrow = kBlockK ? kBlockK : kBlockN;

@@ -23,7 +23,6 @@ attune's libraries and program: ATTUNE_LIBRARY_PATH, else build/.
 """
 import argparse
 import datetime
-import functools
 import json
 import os
 import re
@@ -168,9 +167,9 @@ def packed(lengths, H, HK, D):
     return rnd(total, H, D), rnd(total, HK, D), rnd(total, HK, D), (cu, max(lengths))
 
 
-def dense_call(section, B, SQ, SK, H, D):
+def dense_call(library, B, SQ, SK, H, D):
     q, k, v = rnd(B, SQ, H, D), rnd(B, SK, H, D), rnd(B, SK, H, D)
-    call = contenders.attune(section.library, q, k, v)
+    call = contenders.attune(library, q, k, v)
     return call, B * H * cost.tiles(SQ, SK, *call.tile)
 
 
@@ -192,47 +191,41 @@ def window_call(section, B, S, H, D, left):
     return call, B * H * cost.tiles(S, S, *call.tile, left, 0)
 
 
-def window_dense(section, B, S, H, D, left):
-    """A dense launch whose rows of blocks have as many tiles as the window's have."""
-    call, tiles = window_call(section, B, S, H, D, left)
-    block_m, block_n = call.tile
-    rows = B * H * -(-S // block_m)
-    return dense_call(section, B, S, block_n * max(1, round(tiles / rows)), H, D)
-
-
-def same_tile(section, D):
-    """From here on, attune's kernels of the section have the tile that the planner gave the dense one. What cannot have it keeps
-    its own: the row names both kernels, and time is per pair of a tile."""
-    call, _ = dense_call(section, 8, 2048, 2048, 2048 // D, D)
+def same_tile(section, call, D):
+    """A library whose dense kernel has the tile of the call's."""
     pins = contenders.tile_pins(call.kernels[0])
-    for what in ("mask: [none, window]", "features: varlen", "group: 4"):
-        try:
-            spec = f"{{version: 1, op: attn_fwd, arch: {section.library.arch}, dtype: bf16, head_dim: {D}, {what}, {pins}}}\n"
-            section.library.open_set(contenders.build_set(spec))
-        except Exception as error:
-            print(f"# {what}: the planner's own tile: {error!r}", flush=True)
+    spec = f"{{version: 1, op: attn_fwd, arch: {section.library.arch}, dtype: bf16, head_dim: {D}, {pins}}}\n"
+    return contenders.open_attune([contenders.build_set(spec)])
 
 
 def varlen_gqa_window(section):
-    """ratio: a tile's time in the dense launch over its time here; 1 is no extra cost, the bar is 1 / 1.15."""
+    """ratio: a tile's time in the dense launch of the same tile over its time here, in the kernel that attune takes for the problem;
+    1 is no extra cost, the bar is 1 / 1.15."""
     mixed = [128 * n for n in (1, 31, 8, 3, 16, 2, 24, 5, 12, 26)]  # 16384 rows in all
     for D in (64, 128):
         H = 2048 // D
-        same_tile(section, D)
-        square = functools.partial(dense_call, section, 8, 2048, 2048, H, D)
-        cost_cell(section, "varlen equal", D, functools.partial(varlen_call, section, [2048] * 8, H, D), square)
-        cost_cell(section, "varlen mixed", D, functools.partial(varlen_call, section, mixed, H, D),
-                  functools.partial(dense_call, section, 6, 2688, 2688, H, D))  # 2.6 % fewer tiles
-        cost_cell(section, "gqa packed 4", D, functools.partial(group_call, section, 8, 2048, H, H // 4, D), square)
+        square = (8, 2048, 2048)
+        cost_cell(section, "varlen equal", D, lambda: varlen_call(section, [2048] * 8, H, D), square)
+        cost_cell(section, "varlen mixed", D, lambda: varlen_call(section, mixed, H, D), (6, 2688, 2688))  # 2.6 % fewer tiles
+        cost_cell(section, "gqa packed 4", D, lambda: group_call(section, 8, 2048, H, H // 4, D), square)
         for W in (256, 1024, 4096):
-            shape = (section, 1, TOKENS, H, D, W)
-            cost_cell(section, f"window {W}", D, functools.partial(window_call, *shape), functools.partial(window_dense, *shape))
+            cost_cell(section, f"window {W}", D, lambda: window_call(section, 1, TOKENS, H, D, W), None)
 
 
-def cost_cell(section, what, D, ours, dense):
-    row, options = {"kind": "cost", "what": what, "D": D, "H": 2048 // D}, section.options
+def window_as_dense(call, tiles, H):
+    """A dense shape whose rows of blocks have as many tiles as the window's have."""
+    block_m, block_n = call.tile
+    rows = H * -(-TOKENS // block_m)
+    return 1, TOKENS, block_n * max(1, round(tiles / rows))
+
+
+def cost_cell(section, what, D, ours, dense_shape):
+    H = 2048 // D
+    row, options = {"kind": "cost", "what": what, "D": D, "H": H}, section.options
     try:
-        (call, tiles), (base, base_tiles) = ours(), dense()
+        call, tiles = ours()
+        shape = dense_shape or window_as_dense(call, tiles, H)
+        base, base_tiles = dense_call(same_tile(section, call, D), *shape, H, D)
         row.update(kernel=call.kernels[0], dense_kernel=base.kernels[0], tiles=tiles, dense_tiles=base_tiles)
         ready = {"attune": timing.Timed([call]), "dense": timing.Timed([base])}
         times = timing.rounds_of(ready, options.rounds, options.ms)
