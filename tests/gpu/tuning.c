@@ -48,7 +48,7 @@ static void load_driver(void) {
 
 static void listen(void *user, attune_level level, const char *text) {
   (void)user, (void)level;
-  if (!strstr(text, "long_few: ") && !strstr(text, "long_many: ")) return;
+  if (!strstr(text, "_few: ") && !strstr(text, "_many: ")) return; /* a class, and its result */
   pthread_mutex_lock(&lock);
   snprintf(told, sizeof told, "%s", text);
   pthread_mutex_unlock(&lock);
