@@ -25,9 +25,7 @@ template <int kElements>
 __device__ __forceinline__ void start_scores(float (&s)[kElements], u32 tile_q, u32 tile_k) {
   const u64 q = describe<kPanel>(tile_q, 0), k = describe<kPanel>(tile_k, 0);
   products_fence();
-#pragma unroll
-  for (int step = 0; step < kStepsQK; step++)
-    multiply_qk(s, q + along<kPanel, kBlockM>(step), k + along<kPanel, kBlockN>(step), step > 0);
+  multiply_qk<kPanel>(s, q, k);
   products_commit();
 }
 
@@ -36,11 +34,11 @@ template <int kKeys>
 __device__ __forceinline__ void start_output(Rows &rows, const u32 (&p)[kBlockN / 4], u32 tile_v,
                                              bool add) {
   const u64 v = describe<kPanel>(tile_v, kBlockN * kPanel);
-  products_fence();
+  u64 vs[kKeys / 16];
 #pragma unroll
-  for (int step = 0; step < kKeys / 16; step++)
-    multiply_pv(rows.o, p[4 * step], p[4 * step + 1], p[4 * step + 2], p[4 * step + 3],
-                v + down<kPanel>(step), add || step > 0);
+  for (int step = 0; step < kKeys / 16; step++) vs[step] = v + down<kPanel>(step);
+  products_fence();
+  multiply_pv(rows.o, p, vs, add);
   products_commit();
 }
 

@@ -144,9 +144,7 @@ struct Rows {
 __device__ __forceinline__ void start_scores(float (&s)[kBlockN / 2], u32 tile_q, u32 tile_k) {
   const u64 q = describe<kPanel>(tile_q, 0), k = describe<kPanel>(tile_k, 0);
   products_fence();
-#pragma unroll
-  for (int step = 0; step < kStepsQK; step++)
-    multiply_qk(s, q + along<kPanel, kBlockM>(step), k + along<kPanel, kBlockN>(step), step > 0);
+  multiply_qk<kPanel>(s, q, k);
   products_commit();
 }
 
@@ -157,15 +155,16 @@ __device__ __forceinline__ void start_output(Rows &rows, u32 (&p)[kStepsPV * 4],
   const u64 v = describe<kPanel>(tile_v, kBlockN * kPanel);
 #pragma unroll
   for (int e = 0; e < kPadded / 2; e++) rows.o[e] = 0;
-  settle(rows.o), settle(p);
-  products_fence();
+  u64 vs[kStepsPV];
 #pragma unroll
   for (int step = 0; step < kStepsPV; step++) {
-    u64 at = v + down<kPanel>(step);
+    vs[step] = v + down<kPanel>(step);
     if (step * 16 + 16 > kBlockN)
-      at += (u64)((zeros - (tile_v + step * 16 * kPanel) - 8 * kPanel) >> 4) << 32;
-    multiply_pv(rows.o, p[4 * step], p[4 * step + 1], p[4 * step + 2], p[4 * step + 3], at);
+      vs[step] += (u64)((zeros - (tile_v + step * 16 * kPanel) - 8 * kPanel) >> 4) << 32;
   }
+  settle(rows.o), settle(p);
+  products_fence();
+  multiply_pv(rows.o, p, vs);
   products_commit();
 }
 

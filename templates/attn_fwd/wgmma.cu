@@ -215,21 +215,19 @@ __device__ __forceinline__ void clear(Rows &rows) {
 __device__ __forceinline__ void start_scores(float (&s)[kBlockN / 2], u32 tile_q, u32 tile_k) {
   const u64 q = describe<kPanelQK>(tile_q, 0), k = describe<kPanelQK>(tile_k, 0);
   products_fence();
-#pragma unroll
-  for (int step = 0; step < kStepsQK; step++)
-    multiply_qk(s, q + along<kPanelQK, kBlockM>(step), k + along<kPanelQK, kBlockN>(step), step > 0);
+  multiply_qk<kPanelQK>(s, q, k);
   products_commit();
 }
 
 // O += P V, under way.
 __device__ __forceinline__ void start_output(Rows &rows, u32 (&p)[kBlockN / 4], u32 tile_v) {
   const u64 v = describe<kPanelV>(tile_v, kBlockN * kPanelV);
+  u64 vs[kStepsPV];
+#pragma unroll
+  for (int step = 0; step < kStepsPV; step++) vs[step] = v + down<kPanelV>(step);
   settle(rows.o), settle(p);
   products_fence();
-#pragma unroll
-  for (int step = 0; step < kStepsPV; step++)
-    multiply_pv(rows.o, p[4 * step], p[4 * step + 1], p[4 * step + 2], p[4 * step + 3],
-                v + down<kPanelV>(step));
+  multiply_pv(rows.o, p, vs);
   products_commit();
 }
 

@@ -51,57 +51,104 @@ __device__ __forceinline__ void products_wait() {
 }
 
 //@ local type = dtype.kv == "bf16" and "bf16" or "f16"
-//@ local function list(count, text)
+//@ local function list(count, per, text)
 //@   local lines = {}
 //@   for i = 0, count - 1 do
-//@     local line = i // 8 + 1
+//@     local line = i // per + 1
 //@     lines[line] = (lines[line] or "") .. string.format(text, i) .. (i < count - 1 and ", " or "")
 //@   end
 //@   return lines
 //@ end
 //@ local middle = family == "middle"
 //@ local narrow = middle and tile.block_k > 0 and tile.block_k or tile.block_n
+//@ local steps_qk, columns = (d.qk + 15) // 16, middle and d.v or (d.v + 15) // 16 * 16
+//@ -- A product is one statement, which takes the compiler 5 to 10 % less than one a step and gives the
+//@ -- same machine code. Of more than eight steps it is two a statement: with more, descriptors
+//@ -- do not fit the uniform registers, and code changes.
+//@ local at_once = steps_qk
+//@ while at_once > (steps_qk > 8 and 2 or 8) or steps_qk % at_once > 0 do at_once = at_once - 1 end
+//@ local function ended(text, count, per, after)
+//@   local lines = list(count, per, text)
+//@   lines[#lines] = lines[#lines] .. after
+//@   return lines
+//@ end
+// A step of 16 elements of the inner dimension of a product of 64 rows x N columns, up to the operands
+// behind its sums: the first registers of the statement.
+//@ local widths = {}
+//@ for n = (tile.block_n - 1) % narrow + 1, tile.block_n, narrow do widths[n] = true end
+//@ widths[columns] = true
+//@ for n = 8, 256, 8 do
+//@   if widths[n] then
+//@     local sums = table.concat(list(n // 2, n, "%%%d"))
+#define MULTIPLY_$(n) "wgmma.mma_async.sync.aligned.m64n$(n)k16.f32.$(type).$(type) {$(sums)}, "
+//@   end
+//@ end
+
 //@ for n = (tile.block_n - 1) % narrow + 1, tile.block_n, narrow do
-// S of 64 rows x $(n) keys, += or = one step of Q K^T; both in shared memory, along their rows.
-__device__ __forceinline__ void multiply_qk(float (&d)[$(n // 2)], u64 q, u64 k, bool add) {
+// S of 64 rows x $(n) keys = Q K^T; both in shared memory, along their rows in panels of kWidth bytes.
+template <int kWidth>
+__device__ __forceinline__ void multiply_qk(float (&d)[$(n // 2)], u64 q, u64 k) {
+//@   for first = 0, steps_qk - 1, at_once do
   asm volatile(
-      "{\n.reg .pred add;\nsetp.ne.b32 add, %$(n // 2 + 2), 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n$(n)k16.f32.$(type).$(type) {"
-//@   for _, line in ipairs(list(n // 2, "%%%d")) do
-      "$(line)"
-//@   end
-      "}, %$(n // 2), %$(n // 2 + 1), add, 1, 1, 0, 0;\n}"
+      "{\n.reg .pred add;\nsetp.ne.b32 add, $(first > 0 and 1 or 0), 0;\n"
+//@     for i = 0, at_once - 1 do
+      MULTIPLY_$(n) "%$(n // 2 + 2 * i), %$(n // 2 + 2 * i + 1), add, 1, 1, 0, 0;\n"
+//@       if i == 0 and first == 0 and at_once > 1 then
+      "setp.ne.b32 add, 1, 0;\n"
+//@       end
+//@     end
+      "}"
       :
-//@   for _, line in ipairs(list(n // 2, '"+f"(d[%d])')) do
+//@     for _, line in ipairs(list(n // 2, 8, '"+f"(d[%d])')) do
       $(line)
+//@     end
+      :
+//@     for i = first, first + at_once - 1 do
+//@       local after = i < first + at_once - 1 and "," or ");"
+      "l"(q + along<kWidth, kBlockM>($(i))), "l"(k + along<kWidth, kBlockN>($(i)))$(after)
+//@     end
 //@   end
-      : "l"(q), "l"(k), "r"((int)add));
 }
 
 //@ end
-//@ local columns = middle and d.v or (d.v + 15) // 16 * 16
-//@ local c = columns // 2
-// O of 64 rows x head_dim_v, += one step of P V; P in registers, V in shared memory, down its rows.
-//@ if middle then
-// Without `add` it is =.
-//@ end
+//@ local c, p = columns // 2, (tile.block_n + 15) // 16 * 4
 //@ local add = middle and ", bool add" or ""
-__device__ __forceinline__ void multiply_pv(float (&d)[$(c)], u32 p0, u32 p1, u32 p2,
-                                            u32 p3, u64 v$(add)) {
+//@ for n = (tile.block_n - 1) % narrow + 1, tile.block_n, narrow do
+//@   local steps = (n + 15) // 16
+// O of 64 rows x head_dim_v += P V of $(n) keys; P in registers, V in shared memory, down its rows, by
+// the descriptor of each step.
+//@   if middle then
+// Without `add` it is =.
+//@   end
+__device__ __forceinline__ void multiply_pv(float (&d)[$(c)], const u32 (&p)[$(p)],
+                                            const u64 (&v)[$(steps)]$(add)) {
   asm volatile(
-      "{\n.reg .pred add;\nsetp.ne.b32 add, $(middle and "%" .. c + 5 or "1"), 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n$(columns)k16.f32.$(type).$(type) {"
-//@ for _, line in ipairs(list(c, "%%%d")) do
-      "$(line)"
-//@ end
-      "}, {%$(c), %$(c + 1), %$(c + 2), %$(c + 3)}, %$(c + 4), add, 1, 1, 1;\n}"
+      "{\n.reg .pred add;\nsetp.ne.b32 add, $(middle and "%" .. c + 5 * steps or "1"), 0;\n"
+//@   for i = 0, steps - 1 do
+//@     local at = c + 4 * i
+      MULTIPLY_$(columns) "{%$(at), %$(at + 1), %$(at + 2), %$(at + 3)}, %$(c + 4 * steps + i), add, 1, 1, 1;\n"
+//@     if middle and i == 0 and steps > 1 then
+      "setp.ne.b32 add, 1, 0;\n"
+//@     end
+//@   end
+      "}"
       :
-//@ for _, line in ipairs(list(c, '"+f"(d[%d])')) do
+//@   for _, line in ipairs(list(c, 8, '"+f"(d[%d])')) do
       $(line)
-//@ end
-      : "r"(p0), "r"(p1), "r"(p2), "r"(p3), "l"(v)$(middle and ', "r"((int)add)' or ""));
+//@   end
+      :
+//@   for _, line in ipairs(ended('"r"(p[%d])', 4 * steps, 8, ",")) do
+      $(line)
+//@   end
+//@   for _, line in ipairs(ended('"l"(v[%d])', steps, 8, middle and "," or ");")) do
+      $(line)
+//@   end
+//@   if middle then
+      "r"((int)add));
+//@   end
 }
 
+//@ end
 // Registers of the warpgroup's threads, from here on.
 template <int kRegisters>
 __device__ __forceinline__ void give_registers() {

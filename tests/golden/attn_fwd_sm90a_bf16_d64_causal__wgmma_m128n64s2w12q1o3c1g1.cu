@@ -538,41 +538,53 @@ __device__ __forceinline__ void products_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kGroups) : "memory");
 }
 
-// S of 64 rows x 64 keys, += or = one step of Q K^T; both in shared memory, along their rows.
-__device__ __forceinline__ void multiply_qk(float (&d)[32], u64 q, u64 k, bool add) {
+// A step of 16 elements of the inner dimension of a product of 64 rows x N columns, up to the operands
+// behind its sums: the first registers of the statement.
+#define MULTIPLY_64 "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, "
+
+// S of 64 rows x 64 keys = Q K^T; both in shared memory, along their rows in panels of kWidth bytes.
+template <int kWidth>
+__device__ __forceinline__ void multiply_qk(float (&d)[32], u64 q, u64 k) {
   asm volatile(
-      "{\n.reg .pred add;\nsetp.ne.b32 add, %34, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {"
-      "%0, %1, %2, %3, %4, %5, %6, %7, "
-      "%8, %9, %10, %11, %12, %13, %14, %15, "
-      "%16, %17, %18, %19, %20, %21, %22, %23, "
-      "%24, %25, %26, %27, %28, %29, %30, %31"
-      "}, %32, %33, add, 1, 1, 0, 0;\n}"
+      "{\n.reg .pred add;\nsetp.ne.b32 add, 0, 0;\n"
+      MULTIPLY_64 "%32, %33, add, 1, 1, 0, 0;\n"
+      "setp.ne.b32 add, 1, 0;\n"
+      MULTIPLY_64 "%34, %35, add, 1, 1, 0, 0;\n"
+      MULTIPLY_64 "%36, %37, add, 1, 1, 0, 0;\n"
+      MULTIPLY_64 "%38, %39, add, 1, 1, 0, 0;\n"
+      "}"
       :
       "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]),
       "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]),
       "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]),
       "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31])
-      : "l"(q), "l"(k), "r"((int)add));
+      :
+      "l"(q + along<kWidth, kBlockM>(0)), "l"(k + along<kWidth, kBlockN>(0)),
+      "l"(q + along<kWidth, kBlockM>(1)), "l"(k + along<kWidth, kBlockN>(1)),
+      "l"(q + along<kWidth, kBlockM>(2)), "l"(k + along<kWidth, kBlockN>(2)),
+      "l"(q + along<kWidth, kBlockM>(3)), "l"(k + along<kWidth, kBlockN>(3)));
 }
 
-// O of 64 rows x head_dim_v, += one step of P V; P in registers, V in shared memory, down its rows.
-__device__ __forceinline__ void multiply_pv(float (&d)[32], u32 p0, u32 p1, u32 p2,
-                                            u32 p3, u64 v) {
+// O of 64 rows x head_dim_v += P V of 64 keys; P in registers, V in shared memory, down its rows, by
+// the descriptor of each step.
+__device__ __forceinline__ void multiply_pv(float (&d)[32], const u32 (&p)[16],
+                                            const u64 (&v)[4]) {
   asm volatile(
       "{\n.reg .pred add;\nsetp.ne.b32 add, 1, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {"
-      "%0, %1, %2, %3, %4, %5, %6, %7, "
-      "%8, %9, %10, %11, %12, %13, %14, %15, "
-      "%16, %17, %18, %19, %20, %21, %22, %23, "
-      "%24, %25, %26, %27, %28, %29, %30, %31"
-      "}, {%32, %33, %34, %35}, %36, add, 1, 1, 1;\n}"
+      MULTIPLY_64 "{%32, %33, %34, %35}, %48, add, 1, 1, 1;\n"
+      MULTIPLY_64 "{%36, %37, %38, %39}, %49, add, 1, 1, 1;\n"
+      MULTIPLY_64 "{%40, %41, %42, %43}, %50, add, 1, 1, 1;\n"
+      MULTIPLY_64 "{%44, %45, %46, %47}, %51, add, 1, 1, 1;\n"
+      "}"
       :
       "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]),
       "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]),
       "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]),
       "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31])
-      : "r"(p0), "r"(p1), "r"(p2), "r"(p3), "l"(v));
+      :
+      "r"(p[0]), "r"(p[1]), "r"(p[2]), "r"(p[3]), "r"(p[4]), "r"(p[5]), "r"(p[6]), "r"(p[7]),
+      "r"(p[8]), "r"(p[9]), "r"(p[10]), "r"(p[11]), "r"(p[12]), "r"(p[13]), "r"(p[14]), "r"(p[15]),
+      "l"(v[0]), "l"(v[1]), "l"(v[2]), "l"(v[3]));
 }
 
 // Registers of the warpgroup's threads, from here on.
@@ -878,21 +890,19 @@ __device__ __forceinline__ void clear(Rows &rows) {
 __device__ __forceinline__ void start_scores(float (&s)[kBlockN / 2], u32 tile_q, u32 tile_k) {
   const u64 q = describe<kPanelQK>(tile_q, 0), k = describe<kPanelQK>(tile_k, 0);
   products_fence();
-#pragma unroll
-  for (int step = 0; step < kStepsQK; step++)
-    multiply_qk(s, q + along<kPanelQK, kBlockM>(step), k + along<kPanelQK, kBlockN>(step), step > 0);
+  multiply_qk<kPanelQK>(s, q, k);
   products_commit();
 }
 
 // O += P V, under way.
 __device__ __forceinline__ void start_output(Rows &rows, u32 (&p)[kBlockN / 4], u32 tile_v) {
   const u64 v = describe<kPanelV>(tile_v, kBlockN * kPanelV);
+  u64 vs[kStepsPV];
+#pragma unroll
+  for (int step = 0; step < kStepsPV; step++) vs[step] = v + down<kPanelV>(step);
   settle(rows.o), settle(p);
   products_fence();
-#pragma unroll
-  for (int step = 0; step < kStepsPV; step++)
-    multiply_pv(rows.o, p[4 * step], p[4 * step + 1], p[4 * step + 2], p[4 * step + 3],
-                v + down<kPanelV>(step));
+  multiply_pv(rows.o, p, vs);
   products_commit();
 }
 
