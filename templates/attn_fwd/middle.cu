@@ -58,6 +58,8 @@ constexpr u32 kBytesQ = kPanels * kBlockM * kPanel, kBytesKV = kPanels * kBlockN
 // Barriers of a hardware number: 0 is __syncthreads'.
 enum { kTurn = 1 };
 
+//@ include("prim/turns.cuh")
+
 // What a block works with: addresses in shared memory. Of a group's two tiles of rows: Q, whose
 // place its O takes.
 struct Block {
@@ -394,15 +396,9 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
   // Scale 0 must leave -inf what it is.
   const float unit = fmaxf(score_unit(scale), 1e-37f);
   const int group = warpgroup - 1;
-  // Order knob kTurns: warpgroups issue their products in turn, so that they don't run in step, all
-  // multiplying and then all in the softmax.
-  const auto turn = [&] {
-    if (kTurns) threads_sync(kTurn + group, 256);
-  };
-  const auto pass_turn = [&] {
-    if (kTurns) threads_arrive(kTurn + (group + 1) % kGroups, 256);
-  };
-  if (kTurns && group == kGroups - 1) threads_arrive(kTurn, 256);  // the first turn
+  // Warpgroups issue their products in turn, so that they don't run in step, all multiplying and then
+  // all in the softmax.
+  open_turns(group);
   const auto free = [&](u32 barriers, u32 slot) {
     if (lane() == 0) arrive(barriers + 8 * slot);
   };
@@ -428,7 +424,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
     const Job &job = job_of(smem, group, slot);
     const int steps = job.steps, rows_of_tile = job.rows;
     if (rows_of_tile == kNoTile) {
-      for (int n = 0; n < steps; n++) turn(), pass_turn();
+      for (int n = 0; n < steps; n++) take_turn(group), pass_turn(group);
       break;
     }
     ring_q.next();
@@ -437,7 +433,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
       for (int n = 0; n < steps; n++, ring_k.next()) {
         wait(b.k_full + 8 * ring_k.slot, ring_k.parity);
         free(b.k_free, ring_k.slot);
-        turn(), pass_turn();
+        take_turn(group), pass_turn(group);
         wait(b.v_full + 8 * ring_k.slot, ring_k.parity);
         free(b.v_free, ring_k.slot);
       }
@@ -481,10 +477,10 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
     const auto step = [&](auto &x, int n) {
       wait(b.k_full + 8 * ring_k.slot, ring_k.parity);
       wait(b.v_full + 8 * ring_v.slot, ring_v.parity);
-      turn();
+      take_turn(group);
       start_scores(x, tile_q, b.tile_k(ring_k.slot));
       start_output<kBlockN>(rows, p, b.tile_v(ring_v.slot), n > 1);
-      pass_turn();
+      pass_turn(group);
       products_wait<1>();
       free(b.k_free, ring_k.slot), ring_k.next();
       //@ if masked then
@@ -529,10 +525,10 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
         next_q = b.tile_q(group, ring_q.slot), next_k = b.tile_k(ring_k.slot);
         wait(b.k_full + 8 * ring_k.slot, ring_k.parity);
       }
-      turn();
+      take_turn(group);
       start_output<kKeys>(rows, p, tile_v, true);
       start_scores(s, next_q, next_k);
-      pass_turn();
+      pass_turn(group);
       if (begun)
         products_wait<1>();
       else

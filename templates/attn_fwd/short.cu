@@ -47,6 +47,8 @@ constexpr u32 kBytesItem = kBytesQ + 2 * kBytesK;
 // Barriers of a hardware number: 0 is __syncthreads'.
 enum { kTurn = 1 };
 
+//@ include("prim/turns.cuh")
+
 // What a block works with: addresses in shared memory. Of an item: the rows of Q, whose place its O
 // takes, then K, then V.
 struct Block {
@@ -337,22 +339,16 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
   // Scale 0 must leave -inf what it is.
   const float unit = fmaxf(score_unit(scale), 1e-37f);
   const int group = warpgroup - 1;
-  // Order knob kTurns: warpgroups take turns at their exponentials, so that one has the unit for itself
-  // while others multiply, load and store. Without, all wait for the same item and then run in step.
-  const auto turn = [&] {
-    if (kTurns) threads_sync(kTurn + group, 256);
-  };
-  const auto pass = [&] {
-    if (kTurns) threads_arrive(kTurn + (group + 1) % kGroups, 256);
-  };
-  if (kTurns && group == kGroups - 1) threads_arrive(kTurn, 256);  // the first turn
+  // Warpgroups take turns at their exponentials, so that one has the unit for itself while others
+  // multiply, load and store. Without, all wait for the same item and then run in step.
+  open_turns(group);
 
   const int tiles = items * kTiles, rounds = (tiles + kGroups - 1) / kGroups;
   Ring<kStages> ring;
   int t = group;  // the tile in its item
   for (int n = group; n < (kTurns ? rounds * kGroups : tiles); n += kGroups, t += kGroups) {
     if (kTurns && n >= tiles) {
-      turn(), pass();
+      take_turn(group), pass_turn(group);
       break;
     }
     while (t >= kTiles) t -= kTiles, ring.next();
@@ -384,14 +380,14 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
           mask_scores<kBlockN - 16>(s, job, row);
         maxima(s, rows, unit);
       }
-      turn();
+      take_turn(group);
       settle(rows.max);
       if (live) exponentials(s, rows, unit);
 #pragma unroll
       for (int w = 0; w < kStepsPV * 4; w++)
         p[w] = w < kBlockN / 4 ? pack(s[2 * w], s[2 * w + 1]) : 0;
       settle(p);
-      pass();
+      pass_turn(group);
       wait(b.loaded_v + 8 * slot, ring.parity);
       if (in_use_only) wait(b.clean_v + 8 * slot, ring.parity);
       start_output(rows, p, b.v(slot), b.zeros);
@@ -400,7 +396,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
       products_wait<0>();
       scale_output(rows, factor);
     } else {
-      turn(), pass();
+      take_turn(group), pass_turn(group);
       float factor[2];
       if (live) finish_rows(params, place, rows, factor, row);
     }

@@ -756,6 +756,19 @@ constexpr u32 kBytesK = kBlockN * kPaddedQK * 2, kBytesV = kBlockN * kPaddedV * 
 // Barriers of a hardware number: 0 is __syncthreads'.
 enum { kAllMultiply = 1, kTurn = 2, kOneGroup = kTurn + kGroups };
 
+// Turns of the warpgroups that multiply, in a circle, by barriers of the hardware from number kTurn on.
+// Order knob kTurns; without it there are none. Needs mbarrier.cuh, kGroups and kTurn.
+__device__ __forceinline__ void take_turn(int group) {
+  if (kTurns) threads_sync(kTurn + group, 256);
+}
+__device__ __forceinline__ void pass_turn(int group) {
+  if (kTurns) threads_arrive(kTurn + (group + 1) % kGroups, 256);
+}
+// The first turn is group 0's.
+__device__ __forceinline__ void open_turns(int group) {
+  if (kTurns && group == kGroups - 1) threads_arrive(kTurn, 256);
+}
+
 // What a block works with: addresses in shared memory.
 struct Block {
   u32 q, k, v;
@@ -1095,7 +1108,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
   const bool first_of_group = threadIdx.x % 128 == 0;
   Ring<kQTiles> ring_q;
   Ring<kStages> ring_k, ring_v;
-  if (kTurns && group == kGroups - 1) threads_arrive(kTurn, 256);  // the first turn
+  open_turns(group);
 
   for (bool first_tile = true;; first_tile = false) {
     wait(b.q_full + 8 * ring_q.slot, ring_q.parity);
@@ -1160,11 +1173,11 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
         ring_v.next();
         float s[kBlockN / 2];
         wait(b.k_full + 8 * ring_k.slot, ring_k.parity);
-        if (kTurns) threads_sync(kTurn + group, 256);
+        take_turn(group);
         start_scores(s, tile_q, b.k + ring_k.slot * kBytesK);
         if (kPaddedV > 128) rescale(rows, factor);
         start_output(rows, p, tile_v);
-        if (kTurns) threads_arrive(kTurn + (group + 1) % kGroups, 256);
+        pass_turn(group);
         products_wait<1>();
         if (n == 0) free_q();
         if (lane() == 0) arrive(b.k_free + 8 * ring_k.slot);
