@@ -142,7 +142,8 @@ static int known_features(const attune_variant *v) {
 typedef enum field { ARCH, DTYPE, DIM_QK, DIM_V, MASK, ALIGN, GROUP, FEATURE } field;
 
 typedef struct rule {
-  int op, family; /* whose variants; 0: all of them */
+  int op;            /* whose variants; 0: every op's */
+  uint32_t families; /* families, IN() of each; 0: all variants, before any family is asked */
   field field;
   int apart; /* 1: what the family is not made for, so that no other one stands in for it */
   int (*fits)(const attune_variant *v);
@@ -151,6 +152,7 @@ typedef struct rule {
 
 #define OP(name)     ATTUNE_OP_##name
 #define FAMILY(name) ATTUNE_FAMILY_##name
+#define IN(name)     (1u << ATTUNE_FAMILY_##name)
 #define UP_TO(max)   "not generated yet; 1 to " TEXT(max) " are"
 #define WHOLE_CHUNKS                                                                               \
   "with align 16b rows are multiples of " TEXT(DIM_STEP) " elements; align elem has any other"
@@ -187,58 +189,45 @@ static const rule rules[] = {
     {OP(ATTN_DEMO), 0, GROUP, 0, no_group, "not generated yet; group 1 is"},
 
     /* families */
-    {OP(ATTN_FWD), FAMILY(FMA), FEATURE, 0, fma_has_features, "not generated yet"},
+    {OP(ATTN_FWD), IN(FMA), FEATURE, 0, fma_has_features, "not generated yet"},
 
-    {0, FAMILY(MMA), DTYPE, 1, is_16_bit,
-     "tensor cores multiply fp16 and bf16; family fma has fp32"},
-    {0, FAMILY(MMA), DTYPE, 0, bf16_has_tensor_cores,
+    {0, IN(MMA), DTYPE, 1, is_16_bit, "tensor cores multiply fp16 and bf16; family fma has fp32"},
+    {0, IN(MMA), DTYPE, 0, bf16_has_tensor_cores,
      "tensor cores have it from sm_80 on; family fma has it here"},
-    {0, FAMILY(MMA), ALIGN, 0, is_16b,
-     "rows are copied 16 bytes at a time; family fma loads elements"},
-    {OP(ATTN_FWD), FAMILY(MMA), FEATURE, 0, mma_has_features, "not generated yet"},
-    {OP(ATTN_FWD), FAMILY(MMA), DIM_V, 0, v_fits_beside_k,
+    {0, IN(MMA), ALIGN, 0, is_16b, "rows are copied 16 bytes at a time; family fma loads elements"},
+    {OP(ATTN_FWD), IN(MMA), FEATURE, 0, mma_has_features, "not generated yet"},
+    {OP(ATTN_FWD), IN(MMA), DIM_V, 0, v_fits_beside_k,
      "on sm_75 no tile of K and V fits 64 KB and a warp's registers; family fma has it"},
 
-    {0, FAMILY(WGMMA), ARCH, 1, has_wgmma, "sm_90a has wgmma, nothing else"},
-    {0, FAMILY(WGMMA), DTYPE, 1, is_16_bit,
+    {0, IN(WGMMA) | IN(SHORT) | IN(MIDDLE), ARCH, 1, has_wgmma, "sm_90a has wgmma, nothing else"},
+    {0, IN(WGMMA) | IN(SHORT) | IN(MIDDLE), DTYPE, 1, is_16_bit,
      "tensor cores multiply fp16 and bf16; family fma has fp32"},
-    {0, FAMILY(WGMMA), ALIGN, 0, is_16b, "TMA moves 16 bytes at a time; family fma loads elements"},
-    {0, FAMILY(WGMMA), DIM_QK, 0, wgmma_dim,
+
+    {0, IN(WGMMA), ALIGN, 0, is_16b, "TMA moves 16 bytes at a time; family fma loads elements"},
+    {0, IN(WGMMA), DIM_QK, 0, wgmma_dim,
      "the registers of a warpgroup end at 256; family mma goes on"},
-    {0, FAMILY(WGMMA), DIM_V, 0, v_no_wider,
-     "O takes the place of Q; family mma has wider rows of V"},
-    {0, FAMILY(WGMMA), GROUP, 0, group_divides_64,
+    {0, IN(WGMMA), DIM_V, 0, v_no_wider, "O takes the place of Q; family mma has wider rows of V"},
+    {0, IN(WGMMA), GROUP, 0, group_divides_64,
      "a group's heads fill the 64 rows of a warpgroup: 1, 2, 4 .. 64; family mma has others"},
-    {OP(ATTN_FWD), FAMILY(WGMMA), FEATURE, 0, wgmma_has_features,
+    {OP(ATTN_FWD), IN(WGMMA), FEATURE, 0, wgmma_has_features,
      "its pipeline reads no tensor of pairs; family mma does"},
 
-    /* made for some shapes alone: where it refuses, no other family is a fallback */
-    {0, FAMILY(SHORT), ARCH, 1, has_wgmma, "sm_90a has wgmma, nothing else"},
-    {0, FAMILY(SHORT), DTYPE, 1, is_16_bit,
-     "tensor cores multiply fp16 and bf16; family fma has fp32"},
-    {0, FAMILY(SHORT), DTYPE, 1, out_like_q, "O takes the place of Q; family wgmma has fp32"},
-    {0, FAMILY(SHORT), ALIGN, 1, is_16b, "TMA moves 16 bytes at a time; family fma loads elements"},
-    {0, FAMILY(SHORT), DIM_QK, 1, qk_fits_short,
-     "several heads fit an SM up to 128; family wgmma goes on"},
-    {0, FAMILY(SHORT), DIM_V, 1, v_like_qk,
-     "rows of V are as wide as Q's; family wgmma has others"},
-    {0, FAMILY(SHORT), GROUP, 1, group_divides_64,
-     "a group's heads fill the 64 rows of a warpgroup: 1, 2, 4 .. 64; family mma has others"},
-    {OP(ATTN_FWD), FAMILY(SHORT), FEATURE, 1, no_features, "family wgmma has some, family mma all"},
-
-    {0, FAMILY(MIDDLE), ARCH, 1, has_wgmma, "sm_90a has wgmma, nothing else"},
-    {0, FAMILY(MIDDLE), DTYPE, 1, is_16_bit,
-     "tensor cores multiply fp16 and bf16; family fma has fp32"},
-    {0, FAMILY(MIDDLE), DTYPE, 1, out_like_q, "O takes the place of Q; family wgmma has fp32"},
-    {0, FAMILY(MIDDLE), ALIGN, 1, is_16b,
+    /* made for some shapes alone: where they refuse, no other family is a fallback */
+    {0, IN(SHORT) | IN(MIDDLE), DTYPE, 1, out_like_q,
+     "O takes the place of Q; family wgmma has fp32"},
+    {0, IN(SHORT) | IN(MIDDLE), ALIGN, 1, is_16b,
      "TMA moves 16 bytes at a time; family fma loads elements"},
-    {0, FAMILY(MIDDLE), DIM_QK, 1, qk_fits_middle,
+    {0, IN(SHORT), DIM_QK, 1, qk_fits_short,
+     "several heads fit an SM up to 128; family wgmma goes on"},
+    {0, IN(MIDDLE), DIM_QK, 1, qk_fits_middle,
      "the registers of three warpgroups end at 96; family wgmma goes on"},
-    {0, FAMILY(MIDDLE), DIM_V, 1, v_like_qk,
+    {0, IN(SHORT) | IN(MIDDLE), DIM_V, 1, v_like_qk,
      "rows of V are as wide as Q's; family wgmma has others"},
-    {0, FAMILY(MIDDLE), GROUP, 1, no_group,
+    {0, IN(SHORT), GROUP, 1, group_divides_64,
+     "a group's heads fill the 64 rows of a warpgroup: 1, 2, 4 .. 64; family mma has others"},
+    {0, IN(MIDDLE), GROUP, 1, no_group,
      "heads are not packed here, any grouping is served; family wgmma packs them"},
-    {OP(ATTN_FWD), FAMILY(MIDDLE), FEATURE, 1, no_features,
+    {OP(ATTN_FWD), IN(SHORT) | IN(MIDDLE), FEATURE, 1, no_features,
      "family wgmma has some, family mma all"},
 };
 enum { RULES = sizeof rules / sizeof *rules };
@@ -247,7 +236,7 @@ enum { RULES = sizeof rules / sizeof *rules };
 static const rule *broken(const attune_variant *v, int family) {
   for (int i = 0; i < RULES; i++) {
     const rule *r = &rules[i];
-    if ((r->op && r->op != v->op) || r->family != family) continue;
+    if ((r->op && r->op != v->op) || !(family ? r->families >> family & 1 : !r->families)) continue;
     if (!r->fits(v)) return r;
   }
   return NULL;
@@ -286,7 +275,7 @@ static void print_dtype(const attune_variant *v, attune__text *out) {
 }
 
 /* Field and value, as a spec has them. */
-static void print_subject(const rule *r, const attune_variant *v, attune__text *out) {
+static void print_subject(const rule *r, const attune_variant *v, int family, attune__text *out) {
   char arch[ATTUNE_ARCH_MAX];
   attune__arch_print(v->arch, 1, arch);
   switch (r->field) {
@@ -315,8 +304,8 @@ static void print_subject(const rule *r, const attune_variant *v, attune__text *
       print_features(r, v, out);
       break;
   }
-  if (r->family)
-    attune__text_printf(out, " with family %s", attune__family_name(r->family));
+  if (r->families)
+    attune__text_printf(out, " with family %s", attune__family_name(family));
   else if (r->op)
     attune__text_printf(out, " with op %s", attune__op_name(r->op));
 }
@@ -332,9 +321,9 @@ static void print_archs(attune__text *out) {
   attune__text_puts(out, " are");
 }
 
-static void say(const rule *r, const attune_variant *v, char *reason, size_t size) {
+static void say(const rule *r, const attune_variant *v, int family, char *reason, size_t size) {
   attune__text text = {0};
-  print_subject(r, v, &text);
+  print_subject(r, v, family, &text);
   attune__text_printf(&text, ": %s", r->reason);
   if (r->field == ARCH) print_archs(&text);
   snprintf(reason, size, "%s", text.failed ? "no memory for a reason" : text.data);
@@ -359,7 +348,7 @@ int attune__family_serves(const attune_variant *v, int family, char *reason, siz
     snprintf(reason, size, "op %s with family %s: %s; leave family out", attune__op_name(v->op),
              attune__family_name(family), r->reason);
   else if (r)
-    say(r, v, reason, size);
+    say(r, v, family, reason, size);
   return !r;
 }
 
