@@ -181,6 +181,7 @@ static void cost(const attune_variant *v, const attune_tile *t, const attune_boa
                       .registers = registers_multiply(t),
                       .smem_bytes = smem.bytes,
                       .kv_bytes = attune__kv_bytes(v, s),
+                      .start = attune__wgmma_start,
                       .ahead = t->stages > 1 && items > b->sms,
                       /* with one stage loads are beside no arithmetic */
                       .exposed = t->stages > 1 ? exposed_by_group / attune__wgmma_groups(t) : 1};

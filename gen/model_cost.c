@@ -113,5 +113,5 @@ void attune__work_cost(const attune_board *b, const attune_work *w, const attune
   out->device_memory = device_memory(b, w, traffic, out->occupancy);
   double share = w->exposed > 0 ? w->exposed : exposed;
   share += w->exposed_by_warp / (w->warps * smallest(out->occupancy, ceiling(w->blocks / sms)));
-  out->total = total(b, w, out, work_clocks(out, smallest(share, 1)));
+  out->total = w->start + total(b, w, out, work_clocks(out, smallest(share, 1)));
 }

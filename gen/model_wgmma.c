@@ -6,6 +6,7 @@
 const double attune__wgmma_instructions = 4.5;
 const double attune__wgmma_exposed[] = {0, 0.5, 0.25, 0.19};
 const double attune__wgmma_step_clocks = 150;
+const double attune__wgmma_start = 2000;
 
 int attune__wgmma_keys_in_l2(const attune_variant *variant) {
   const int bytes = 32 << 20; /* FlashAttention-3's */

@@ -22,6 +22,9 @@ extern const double attune__wgmma_exposed[4];
 /* Clocks of a step in which a warpgroup only waits: for a tile, for its products to start, for the
  * quads' maxima. Fitted likewise. */
 extern const double attune__wgmma_step_clocks;
+/* Clocks before a block's first load: barriers, tensor maps, the first job. Fitted to decoding with
+ * a window beside family mma. */
+extern const double attune__wgmma_start;
 
 /* Elements of a row in whole steps of a product's inner dimension, 16. */
 int attune__wgmma_padded(int head_dim);

@@ -128,7 +128,7 @@ END_TEST
 /* Planned for the keys that are pinned, and no tile that takes fewer than are asked for. */
 START_TEST(pinned_lengths_are_planned_for) {
   attune_request r = ask(ATTUNE_OP_ATTN_FWD, ATTUNE_DTYPE_BF16, 64, ATTUNE_MASK_NONE, 0, 1);
-  attune_kernel any, pinned, short_few, more;
+  attune_kernel any, pinned, many, more;
   int count;
   r.variant.arch = attune__arch_parse("sm_90a");
   ck_assert_int_eq(attune__expand_request(&r, ATTUNE_CLASS_ANY, 0, &any, &count), ATTUNE_OK);
@@ -141,11 +141,11 @@ START_TEST(pinned_lengths_are_planned_for) {
   pinned = job.kernels[0];
   ck_assert_uint_eq(pinned.tile.block_n, 80);
   attune__job_free(&job);
-  const attune_class cls = ATTUNE_CLASS_SHORT_FEW;
-  ck_assert_int_eq(attune__expand_request(&r, cls, 0, &short_few, &count), ATTUNE_OK);
-  ck_assert_int_eq(attune__tile_max_len_k(&short_few.tile), 80);
+  const attune_class cls = ATTUNE_CLASS_MEDIUM_MANY;
+  ck_assert_int_eq(attune__expand_request(&r, cls, 0, &many, &count), ATTUNE_OK);
+  ck_assert_int_eq(attune__tile_max_len_k(&many.tile), 80);
   ck_assert_int_eq(attune__expand_request(&r, cls, 80, &more, &count), ATTUNE_OK);
-  ck_assert_mem_eq(&more.tile, &short_few.tile, sizeof more.tile);
+  ck_assert_mem_eq(&more.tile, &many.tile, sizeof more.tile);
   ck_assert_int_eq(attune__expand_request(&r, cls, 81, &more, &count), ATTUNE_OK);
   ck_assert_int_ne(attune__tile_max_len_k(&more.tile), 80);
 }
