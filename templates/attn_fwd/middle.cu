@@ -48,7 +48,6 @@ __device__ __forceinline__ unsigned warp_of_group() { return threadIdx.x % 128 /
 
 constexpr int kGroups = kWarps / 4 - 1;  // warpgroups that multiply
 constexpr int kSlots = 2 + kSecondQ;     // tiles of rows of each; Q is loaded one or two ahead
-constexpr int kStepsQK = kPadded / 16;
 // Keys by which a tile's last step gets narrower
 constexpr int kNarrow = kBlockK ? kBlockK : kBlockN;
 constexpr int kColumns = kPanel / 2;  // elements of a panel's row
@@ -60,7 +59,7 @@ enum { kTurn = 1 };
 
 //@ include("prim/turns.cuh")
 
-// What a block works with: addresses in shared memory. Of a group's two tiles of rows: Q, whose
+// What a block works with: addresses in shared memory. Of each of a group's tiles of rows: Q, whose
 // place its O takes.
 struct Block {
   u32 q, k, v;
@@ -216,9 +215,7 @@ __device__ __forceinline__ Job job_of_tile(const Pass &pass, int tile) {
   for (int n = 0; n < first; n++) job.ring.next();
   job.first_key = pass.first_key + first * kBlockN;
   job.bounds = pass.bounds;
-  const int all = min(end, place.row0 + job.bounds.upper + 1) - job.first_key;
-  const int none = place.row1 - 1 + job.bounds.lower - job.first_key;
-  job.full_begin = (max(none, 0) + kBlockN - 1) / kBlockN, job.full_end = max(all, 0) / kBlockN;
+  whole_steps(job.bounds, place.row0, place.row1, job.first_key, end, job.full_begin, job.full_end);
   job.left = end - job.first_key - (job.steps - 1) * kBlockN;
   //@ else
   job.left = place.len_k - (job.steps - 1) * kBlockN;

@@ -37,7 +37,7 @@ __device__ __forceinline__ unsigned warp_of_group() { return threadIdx.x % 128 /
 
 constexpr int kGroups = kWarps / 4 - 1;  // warpgroups that multiply
 constexpr int kTiles = (kBlockM + 63) / 64;  // of 64 rows, in an item
-constexpr int kStepsQK = kPadded / 16, kStepsO = kPadded / 16;
+constexpr int kStepsO = kPadded / 16;
 constexpr int kStepsPV = (kBlockN + 15) / 16;
 constexpr int kColumns = kPanel / 2;  // elements of a panel's row
 constexpr int kPanels = (kPadded + kColumns - 1) / kColumns;

@@ -48,7 +48,7 @@
 //@ end
 
 constexpr int kGroups = kWarps / 4 - 1;                       // warpgroups that multiply
-constexpr int kStepsQK = kPaddedQK / 16, kStepsPV = kBlockN / 16, kStepsO = kPaddedV / 16;
+constexpr int kStepsPV = kBlockN / 16, kStepsO = kPaddedV / 16;
 constexpr int kColumnsQ = kPanelQK / 2, kColumnsV = kPanelV / 2;  // elements of a panel's row
 constexpr int kPanelsQ = kPaddedQK / kColumnsQ, kPanelsV = kPaddedV / kColumnsV;
 constexpr int kPanelsO = (kPaddedV + kColumnsQ - 1) / kColumnsQ;  // O lies as Q does
@@ -98,9 +98,7 @@ __device__ __forceinline__ Steps steps_of(const Place &place, MaskBounds bounds)
   Steps s;
   key_range(bounds, i0, i1, place.len_k, s.begin, s.end);
   s.count = (s.end - s.begin + kBlockN - 1) / kBlockN;
-  const int all = min(s.end, i0 + bounds.upper + 1) - s.begin;  // keys that every row sees, from above
-  s.full_end = max(all, 0) / kBlockN;
-  s.full_begin = (max(i1 - 1 + bounds.lower - s.begin, 0) + kBlockN - 1) / kBlockN;
+  whole_steps(bounds, i0, i1, s.begin, s.end, s.full_begin, s.full_end);
   return s;
 }
 

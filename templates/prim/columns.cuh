@@ -1,5 +1,14 @@
-// Masks of a warpgroup's scores by bits: a thread has two columns in a group of 8. Needs quad.cuh,
-// math.cuh, and kMaskHasLower of the mask.
+// Masks of a warpgroup: of steps of kBlockN keys, and of its scores by bits; a thread has two columns in
+// a group of 8. Needs quad.cuh, math.cuh, bounds and kMaskHasLower of the mask.
+
+// Of the steps of kBlockN keys from `first` to `end` those in which each of rows [i0, i1) sees all:
+// [from, to). Steps before and behind them are masked.
+__device__ __forceinline__ void whole_steps(MaskBounds bounds, int i0, int i1, int first, int end,
+                                            int &from, int &to) {
+  const int all = min(end, i0 + bounds.upper + 1) - first;  // keys that every row sees, from above
+  to = max(all, 0) / kBlockN;
+  from = (max(i1 - 1 + bounds.lower - first, 0) + kBlockN - 1) / kBlockN;
+}
 
 // A bit for each of a thread's columns of those below `end`; the first 32.
 __device__ __forceinline__ u32 columns_below(int end) {

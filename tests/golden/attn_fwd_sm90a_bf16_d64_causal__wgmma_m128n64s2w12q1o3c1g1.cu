@@ -654,8 +654,17 @@ __device__ __forceinline__ u32 swizzled_chunk(u32 tile, unsigned row, unsigned c
   return tile + chunk / kChunks * (kRows * kPanel) + (at ^ (at >> 3 & (kChunks - 1) * 16));
 }
 
-// Masks of a warpgroup's scores by bits: a thread has two columns in a group of 8. Needs quad.cuh,
-// math.cuh, and kMaskHasLower of the mask.
+// Masks of a warpgroup: of steps of kBlockN keys, and of its scores by bits; a thread has two columns in
+// a group of 8. Needs quad.cuh, math.cuh, bounds and kMaskHasLower of the mask.
+
+// Of the steps of kBlockN keys from `first` to `end` those in which each of rows [i0, i1) sees all:
+// [from, to). Steps before and behind them are masked.
+__device__ __forceinline__ void whole_steps(MaskBounds bounds, int i0, int i1, int first, int end,
+                                            int &from, int &to) {
+  const int all = min(end, i0 + bounds.upper + 1) - first;  // keys that every row sees, from above
+  to = max(all, 0) / kBlockN;
+  from = (max(i1 - 1 + bounds.lower - first, 0) + kBlockN - 1) / kBlockN;
+}
 
 // A bit for each of a thread's columns of those below `end`; the first 32.
 __device__ __forceinline__ u32 columns_below(int end) {
@@ -745,7 +754,7 @@ struct Walk {
 };
 
 constexpr int kGroups = kWarps / 4 - 1;                       // warpgroups that multiply
-constexpr int kStepsQK = kPaddedQK / 16, kStepsPV = kBlockN / 16, kStepsO = kPaddedV / 16;
+constexpr int kStepsPV = kBlockN / 16, kStepsO = kPaddedV / 16;
 constexpr int kColumnsQ = kPanelQK / 2, kColumnsV = kPanelV / 2;  // elements of a panel's row
 constexpr int kPanelsQ = kPaddedQK / kColumnsQ, kPanelsV = kPaddedV / kColumnsV;
 constexpr int kPanelsO = (kPaddedV + kColumnsQ - 1) / kColumnsQ;  // O lies as Q does
@@ -806,9 +815,7 @@ __device__ __forceinline__ Steps steps_of(const Place &place, MaskBounds bounds)
   Steps s;
   key_range(bounds, i0, i1, place.len_k, s.begin, s.end);
   s.count = (s.end - s.begin + kBlockN - 1) / kBlockN;
-  const int all = min(s.end, i0 + bounds.upper + 1) - s.begin;  // keys that every row sees, from above
-  s.full_end = max(all, 0) / kBlockN;
-  s.full_begin = (max(i1 - 1 + bounds.lower - s.begin, 0) + kBlockN - 1) / kBlockN;
+  whole_steps(bounds, i0, i1, s.begin, s.end, s.full_begin, s.full_end);
   return s;
 }
 
