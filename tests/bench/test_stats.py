@@ -42,6 +42,21 @@ class Statistics(unittest.TestCase):
         with self.assertRaises(ValueError):
             paired.ratio([1, 2], [1])
 
+    def test_orders(self):
+        for count in range(1, 9):
+            rounds = count if count % 2 == 0 else 2 * count
+            orders, behind, places = paired.orders(count, rounds), {}, {}
+            for order in orders:
+                self.assertEqual(sorted(order), list(range(count)))
+                for pair in zip(order, order[1:]):
+                    behind[pair] = behind.get(pair, 0) + 1
+                for place in enumerate(order):
+                    places[place] = places.get(place, 0) + 1
+            self.assertEqual(set(behind.values()), {rounds // count} if count > 1 else set())
+            self.assertEqual(len(behind), count * (count - 1))
+            self.assertEqual((len(places), set(places.values())), (count * count, {rounds // count}))
+            self.assertEqual(paired.orders(count, 2 * rounds + 1), 2 * orders + orders[:1])
+
     def test_summary(self):
         rows = [{"ratio": r} for r in (0.9, 0.96, 0.99, 1.2)] + [{"attune_err": "refused"}]
         s = paired.summary(rows)

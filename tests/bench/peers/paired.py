@@ -9,6 +9,18 @@ METHOD = ("ratio = median time of the peer / median time of attune over the roun
           ">= 0.95; no assumption on the distribution), widened to hold the ratio")
 
 
+def orders(count, rounds):
+    """An order of the contenders 0 .. count - 1 for each round: rows of a Williams design, in which each contender stands at each
+    place, and directly behind each other one, equally often (E. J. Williams 1949, Aust. J. Sci. Res. A 2). Balanced over
+    `count` rounds where that is even, else over twice as many; what is left over is as even as its first rows are."""
+    zigzag = [-(i // 2) % count if i % 2 == 0 else (i + 1) // 2 for i in range(count)]
+    rows = []
+    for shift in range(count):
+        row = [(place + shift) % count for place in zigzag]
+        rows += [row] if count % 2 == 0 else [row, row[::-1]]
+    return [rows[r % len(rows)] for r in range(rounds)]
+
+
 def median(values):
     s = sorted(values)
     n = len(s)

@@ -1,7 +1,7 @@
 """One cell of a benchmark: contenders checked, then timed in interleaved rounds.
 
-Input: contenders as callables over several input sets. Output: a row. A round times every contender once, beginning with the
-next of them. All calls of a contender, over input sets that together exceed L2, are one CUDA graph: else the host (80 us a call
+Input: contenders as callables over several input sets. Output: a row. A round times every contender once, in an order of its
+own (paired.orders), since who runs before is felt: behind one that draws less power the clock is higher for a while. All calls of a contender, over input sets that together exceed L2, are one CUDA graph: else the host (80 us a call
 and more for some) would be timed in short cells. One that cannot be captured is called in a loop instead, and its row says so.
 Each is compared before it is timed: two heads with float32 attention, all of O with the first contender that was right.
 """
@@ -123,9 +123,9 @@ def rounds_of(ready, rounds, ms):
     while spent < WARM_SECONDS * 1e3:  # until the clocks are where they stay
         spent += sum(t.milliseconds() * len(t.calls) * (t.reps + 1) for t in ready.values())
     times = {name: [] for name in names}
-    for r in range(rounds):
-        for name in names[r % len(names):] + names[:r % len(names)]:
-            times[name].append(ready[name].milliseconds())
+    for order in paired.orders(len(names), rounds):
+        for i in order:
+            times[names[i]].append(ready[names[i]].milliseconds())
     return times
 
 
