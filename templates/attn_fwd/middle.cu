@@ -499,45 +499,44 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
 #pragma unroll 1
     for (int n = 1; n < whole; n++) step(s, n);
 
-    // The last step, and the first scores of the next tile beside its P V
+    // The last step by its width, and the first scores of the next tile beside its P V
     with_width(left, [&](auto wide) {
-      constexpr int kKeys = wide.keys;
-      if constexpr (kKeys < kBlockN) {
-        float x[kKeys / 2];
+      if constexpr (wide.keys < kBlockN) {
+        float x[wide.keys / 2];
         step(x, steps - 1);
       }
-      finish_rows(rows, factor, ends_of(smem, group, slot) + warp_of_group() * 16 + lane() / 4);
-      wait(b.v_full + 8 * ring_v.slot, ring_v.parity);
-      wait(b.full_q(group, ring_q.slot), ring_q.parity);
-      const u32 tile_v = b.tile_v(ring_v.slot);
-      const Job &next = job_of(smem, group, ring_q.slot);
-      begun = $(masked and "next.rows > 0 && next.follows" or "next.rows > 0");
-      // Without a next tile, scores of what is at hand
-      u32 next_q = tile_v, next_k = tile_v;
-      if (begun) {
-        //@ if masked then
-        pass_by(ring_k, job.after), pass_by(next.ring_before, next.before);
-        //@ end
-        ring_k = next.ring;
-        next_q = b.tile_q(group, ring_q.slot), next_k = b.tile_k(ring_k.slot);
-        wait(b.k_full + 8 * ring_k.slot, ring_k.parity);
-      }
-      take_turn(group);
-      start_output<kKeys>(rows, p, tile_v, true);
-      start_scores(s, next_q, next_k);
-      pass_turn(group);
-      if (begun)
-        products_wait<1>();
-      else
-        products_wait<0>();
-      free(b.v_free, ring_v.slot);
-      //@ if masked then
-      if (!begun) pass_by(ring_k, job.after);
-      //@ end
-      scale_output(rows, factor);
-      keep_output(rows, tile_q);
-      products_wait<0>();
     });
+    finish_rows(rows, factor, ends_of(smem, group, slot) + warp_of_group() * 16 + lane() / 4);
+    wait(b.v_full + 8 * ring_v.slot, ring_v.parity);
+    wait(b.full_q(group, ring_q.slot), ring_q.parity);
+    const u32 tile_v = b.tile_v(ring_v.slot);
+    const Job &next = job_of(smem, group, ring_q.slot);
+    begun = $(masked and "next.rows > 0 && next.follows" or "next.rows > 0");
+    // Without a next tile, scores of what is at hand
+    u32 next_q = tile_v, next_k = tile_v;
+    if (begun) {
+      //@ if masked then
+      pass_by(ring_k, job.after), pass_by(next.ring_before, next.before);
+      //@ end
+      ring_k = next.ring;
+      next_q = b.tile_q(group, ring_q.slot), next_k = b.tile_k(ring_k.slot);
+      wait(b.k_full + 8 * ring_k.slot, ring_k.parity);
+    }
+    take_turn(group);
+    with_width(left, [&](auto wide) { start_output<wide.keys>(rows, p, tile_v, true); });
+    start_scores(s, next_q, next_k);
+    pass_turn(group);
+    if (begun)
+      products_wait<1>();
+    else
+      products_wait<0>();
+    free(b.v_free, ring_v.slot);
+    //@ if masked then
+    if (!begun) pass_by(ring_k, job.after);
+    //@ end
+    scale_output(rows, factor);
+    keep_output(rows, tile_q);
+    products_wait<0>();
     fence_async();
     __syncwarp();
     free(b.done_q(group, slot), 0);

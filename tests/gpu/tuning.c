@@ -12,9 +12,11 @@
 
 #include "../../gen/jit.h"
 
-enum { BATCH = 4, HEADS = 16, LEN = 1024, DIM = 128, COUNT = BATCH * HEADS * LEN * DIM };
+/* Of this head_dim specs/tuned has no rows: what is measured already is not tuned again. */
+enum { DIM = 112 };
+enum { BATCH = 4, HEADS = 16, LEN = 1024, COUNT = BATCH * HEADS * LEN * DIM };
 enum { CAPTURE_GLOBAL = 0, NON_BLOCKING = 1 }; /* of CUstreamCaptureMode, CUstream_flags */
-enum { PATIENCE_S = 240, PAUSE_MS = 20 };
+enum { PATIENCE_S = 100, PAUSE_MS = 20 };
 
 static int (*begin_capture)(void *, int), (*end_capture)(void *, void **);
 static int (*make_stream)(void **, unsigned), (*destroy_graph)(void *);
@@ -109,7 +111,7 @@ static void tune_behind(attune_context *context, void *stream) {
     if (i * PAUSE_MS / 2000 % 2 == 0) capture(program, &args, stream), captures++;
     nanosleep(&pause, NULL);
   }
-  must(!is_told(), "the background's end");
+  must(!is_told(), "waiting for the background (are there rows of this head_dim now?)");
   printf("tuning: %d captures beside it; %s\n", captures, told);
   for (int i = 0; i < 4; i++) attune_free(context, memory[i]);
 }
@@ -118,6 +120,7 @@ int main(int argc, char **argv) {
   attune_context *context;
   attune_jit *jit;
   attune_jit_options options = attune_jit_options_init();
+  setvbuf(stdout, NULL, _IOLBF, 0); /* what was said stands, should it be killed */
   if (argc != 3) return fprintf(stderr, "usage: tuning PROGRAM STORE\n"), 2;
   options.tune_program = argv[1], options.store = argv[2];
   options.message = listen, options.tune = ATTUNE_TUNE_BACKGROUND;
