@@ -1155,37 +1155,24 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
     };
 
     if (steps.count > 0) {
-      // The first step has no product to run beside
-      {
-        float s[kBlockN / 2];
-        wait(b.k_full + 8 * ring_k.slot, ring_k.parity);
-        start_scores(s, tile_q, b.k + ring_k.slot * kBytesK);
-        free_other_q();
-        products_wait<0>();
-        if (steps.count == 1) free_q();
-        if (lane() == 0) arrive(b.k_free + 8 * ring_k.slot);
-        ring_k.next();
-        adjust(s, steps.count - 1, Yes());
-        raise(s, 0), raise(s, 1);
-        exponentials(s, rows, 0, unit, 0, kBlockN / 4), exponentials(s, rows, 1, unit, 0, kBlockN / 4);
-        round_p(p, s);
-        wait(b.v_full + 8 * ring_v.slot, ring_v.parity);
-        clean_values(b.v + ring_v.slot * kBytesV, params, place, bounds,
-                     steps.begin + (steps.count - 1) * kBlockN);
-      }
-
-      // S of step n beside O += P V of step n + 1
+      // S of step n beside O += P V of step n + 1, if that has begun: the first step, which is masked,
+      // has none beside it
       const auto step = [&](int n, auto masked) {
+        const bool begun = !masked.yes || n < steps.count - 1;
         const u32 tile_v = b.v + ring_v.slot * kBytesV, v_free = b.v_free + 8 * ring_v.slot;
-        ring_v.next();
         float s[kBlockN / 2];
         wait(b.k_full + 8 * ring_k.slot, ring_k.parity);
-        take_turn(group);
+        if (begun) ring_v.next(), take_turn(group);
         start_scores(s, tile_q, b.k + ring_k.slot * kBytesK);
-        if (kPaddedV > 128) rescale(rows, factor);
-        start_output(rows, p, tile_v);
-        pass_turn(group);
-        products_wait<1>();
+        if (begun) {
+          if (kPaddedV > 128) rescale(rows, factor);
+          start_output(rows, p, tile_v);
+          pass_turn(group);
+          products_wait<1>();
+        } else {
+          free_other_q();
+          products_wait<0>();
+        }
         if (n == 0) free_q();
         if (lane() == 0) arrive(b.k_free + 8 * ring_k.slot);
         ring_k.next();
@@ -1196,7 +1183,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
         const auto output_done = [&] {
           wait(b.v_full + 8 * ring_v.slot, ring_v.parity);
           products_wait<0>();
-          if (lane() == 0) arrive(v_free);
+          if (begun && lane() == 0) arrive(v_free);
           if (masked.yes)
             clean_values(b.v + ring_v.slot * kBytesV, params, place, bounds, steps.begin + n * kBlockN);
         };
@@ -1225,13 +1212,15 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
           exponentials(s, rows, 0, unit, kSome, kAll), exponentials(s, rows, 1, unit, kSome, kAll);
         }
         round_p(p, s);
-        if (kPaddedV <= 128) rescale(rows, factor);
+        if (kPaddedV <= 128 && begun) rescale(rows, factor);
       };
-      int n = steps.count - 2;
+      int n = steps.count - 1;
+      do {  // masked ones at both ends, by one piece of code
+        step(n--, Yes());
+        if (n < steps.full_end)
 #pragma unroll 1
-      for (; n >= max(steps.full_end, 0); n--) step(n, Yes());
-#pragma unroll 1
-      for (; n >= steps.full_begin; n--) step(n, No());
+          for (; n >= steps.full_begin; n--) step(n, No());
+      } while (n >= 0);
 
       if (kPaddedV > 128) rescale(rows, factor);
       start_output(rows, p, b.v + ring_v.slot * kBytesV);
