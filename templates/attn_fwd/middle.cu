@@ -92,7 +92,7 @@ __device__ __forceinline__ Block block_of(Smem &smem) {
 // A tile of kBlockM rows may read a stage before it is loaded again: `uses` of them do.
 __device__ __forceinline__ void init_barriers(const Block &b, int uses) {
   for (int i = 0; i < kSlots * kGroups; i++)
-    barrier_init(b.q_full + 8 * i, 1), barrier_init(b.q_done + 8 * i, 4);
+    barrier_init(b.q_full + 8 * i, 1), barrier_init(b.q_done + 8 * i, 128);
   for (int i = 0; i < kStages; i++) {
     barrier_init(b.k_full + 8 * i, 1), barrier_init(b.k_free + 8 * i, 4 * uses);
     barrier_init(b.v_full + 8 * i, 1), barrier_init(b.v_free + 8 * i, 4 * uses);
@@ -434,8 +434,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
         wait(b.v_full + 8 * ring_k.slot, ring_k.parity);
         free(b.v_free, ring_k.slot);
       }
-      __syncwarp();
-      free(b.done_q(group, slot), 0);
+      arrive(b.done_q(group, slot));
       __syncwarp();
       continue;
     }
@@ -538,8 +537,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
     keep_output(rows, tile_q);
     products_wait<0>();
     fence_async();
-    __syncwarp();
-    free(b.done_q(group, slot), 0);
+    arrive(b.done_q(group, slot));  // all threads: each has written a row's end and read the job
     __syncwarp();
   }
 }

@@ -116,6 +116,7 @@ __device__ __forceinline__ void scale_output(Rows &rows, const float (&factor)[2
 
 // O of a warp's 16 rows to their place among the rows of Q.
 __device__ __forceinline__ void keep_output(const Rows &rows, u32 tile_q) {
+  __syncwarp();  // rows without a key were cleared apart
   const unsigned row = warp_of_group() * 16 + lane() % 16;
 #pragma unroll
   for (int step = 0; step < (kHeadDimV + 15) / 16; step++) {

@@ -227,6 +227,7 @@ __device__ __forceinline__ void scale_output(Rows &rows, const float (&factor)[2
 
 // O of a warp's 16 rows, from row `first` of the item on, to their place among the rows of Q.
 __device__ __forceinline__ void keep_output(const Rows &rows, u32 tile_q, int first) {
+  __syncwarp();  // rows without a key were cleared apart
 #pragma unroll
   for (int step = 0; step < kStepsO; step++) {
     const float *o = &rows.o[8 * step];
