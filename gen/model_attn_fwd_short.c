@@ -15,7 +15,7 @@ enum {
   JOB_WORDS = 12,        /* of struct Job */
   SM_REGISTERS = 65536,  /* hopper's, for the threads of a block */
   REGISTERS_LOAD = 32,   /* of a thread that loads */
-  REGISTERS_BESIDE = 32, /* what NVRTC 13.0 needs beside scores, P and O to spill nowhere */
+  REGISTERS_BESIDE = 33, /* what NVRTC 13.0 needs beside scores, P and O: no spills, no C75xx */
   PRODUCT_BESIDE = 26,   /* what it keeps free beside the scores of one instruction (C7602) */
   MAX_STAGES = 8,
   SMEM_FOR_ITEMS = 230400, /* of a block's 227 KB, beside zeros, jobs and barriers */
