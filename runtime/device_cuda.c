@@ -190,11 +190,12 @@ static attune_status cuda_launch(attune__device *device, attune__function *f,
 
 /* ---- tensor maps ----------------------------------------------------------------------------- */
 
-/* The driver takes longer to encode a map than to put another address into it, and launches of one
- * layer after the other differ in addresses alone: each thread keeps the last maps it encoded. */
+/* A map says the same wherever it was made, the driver takes longer to encode one than to put
+ * another address into it, and launches of one layer after the other differ in addresses alone:
+ * each thread keeps the last maps it made. */
 typedef struct kept_map {
   attune__cuda_ordinal ordinal;
-  attune__tensormap form; /* base 0; rank 0: nothing is kept here */
+  attune__tensormap map; /* rank 0: nothing is kept here */
   _Alignas(64) unsigned char bytes[ATTUNE__TENSORMAP_BYTES];
 } kept_map;
 
@@ -208,28 +209,32 @@ static int same_form(const attune__tensormap *a, const attune__tensormap *b) {
          !memcmp(a->stride, b->stride, sizeof a->stride) && !memcmp(a->box, b->box, sizeof a->box);
 }
 
+static int is_kept(const kept_map *kept, const cuda_device *d, const attune__tensormap *m) {
+  return kept->ordinal == d->ordinal && same_form(&kept->map, m);
+}
+
+/* The same map, else one that has another address. */
 static const kept_map *find_kept(const cuda_device *d, const attune__tensormap *m) {
   for (int i = 0; i < MAPS_KEPT; i++)
-    if (kept_maps[i].ordinal == d->ordinal && same_form(&kept_maps[i].form, m))
-      return &kept_maps[i];
+    if (kept_maps[i].map.base == m->base && is_kept(&kept_maps[i], d, m)) return &kept_maps[i];
+  for (int i = 0; i < MAPS_KEPT; i++)
+    if (is_kept(&kept_maps[i], d, m)) return &kept_maps[i];
   return NULL;
 }
 
 static void keep_map(const cuda_device *d, const attune__tensormap *m, const void *bytes) {
   kept_map *place = &kept_maps[next_kept++ % MAPS_KEPT];
-  place->ordinal = d->ordinal, place->form = *m, place->form.base = 0;
+  place->ordinal = d->ordinal, place->map = *m;
   memcpy(place->bytes, bytes, sizeof place->bytes);
 }
 
 /* Promotion to 128 bytes: 256 made a stream of K and V 12 % slower on an H200. */
 static attune__cuda_result encode_new(const cuda_device *d, const attune__tensormap *m, void *out) {
   static const uint32_t dense[ATTUNE__TENSORMAP_RANK] = {1, 1, 1, 1, 1};
-  attune__cuda_result result = d->cuda->encode_map(
-      out, (int)m->type, m->rank, (void *)(uintptr_t)m->base, m->extent, m->stride + 1, m->box,
-      dense, 0, (int)m->swizzle, CUDA_MAP_L2_PROMOTION_128B,
-      m->nan_fill ? CUDA_MAP_FILL_NAN : CUDA_MAP_FILL_ZEROS);
-  if (!result) keep_map(d, m, out);
-  return result;
+  return d->cuda->encode_map(out, (int)m->type, m->rank, (void *)(uintptr_t)m->base, m->extent,
+                             m->stride + 1, m->box, dense, 0, (int)m->swizzle,
+                             CUDA_MAP_L2_PROMOTION_128B,
+                             m->nan_fill ? CUDA_MAP_FILL_NAN : CUDA_MAP_FILL_ZEROS);
 }
 
 static attune_status cuda_encode_map(attune__device *device, const attune__tensormap *m,
@@ -240,12 +245,14 @@ static attune_status cuda_encode_map(attune__device *device, const attune__tenso
                        d->base.facts.name);
   const kept_map *kept = find_kept(d, m);
   if (kept) memcpy(out, kept->bytes, sizeof kept->bytes);
+  if (kept && kept->map.base == m->base) return ATTUNE_OK;
   int entered; /* the driver encodes for the current context's device */
   attune_status status = enter_from_outside(d, &entered);
   if (status) return status;
   attune__cuda_result result =
       kept ? d->cuda->replace_address(out, (void *)(uintptr_t)m->base) : encode_new(d, m, out);
   if (entered) leave(d);
+  if (!result) keep_map(d, m, out);
   return check(d->cuda, result, "encoding a tensor map on", d->base.facts.name);
 }
 
