@@ -15,8 +15,10 @@ enum {
   JOB_WORDS = 12,        /* of struct Job */
   SM_REGISTERS = 65536,  /* hopper's, for the threads of a block */
   REGISTERS_LOAD = 32,   /* of a thread that loads */
-  REGISTERS_BESIDE = 33, /* what NVRTC 13.0 needs beside scores, P and O: no spills, no C75xx */
+  REGISTERS_BESIDE = 32, /* what NVRTC 13.0 needs beside scores, P and O to spill nowhere */
   PRODUCT_BESIDE = 26,   /* what it keeps free beside the scores of one instruction (C7602) */
+  MOST_OF_24_WARPS =
+      100, /* scores, P and O together: 98 are in order, 104 are serialised (C7512) */
   MAX_STAGES = 8,
   SMEM_FOR_ITEMS = 230400, /* of a block's 227 KB, beside zeros, jobs and barriers */
   MAX_ROWS = 256           /* of a TMA box, and of a product's N */
@@ -37,9 +39,13 @@ static int registers_multiply(const attune_tile *t) {
   return rest < 240 ? rest : 240;
 }
 
+/* Of a thread: P and O. */
+static int registers_output(const attune_variant *v, const attune_tile *t) {
+  return t->block_n / 4 + attune__wgmma_padded(v->head_dim_qk) / 2;
+}
 /* Scores of a thread, then P and O; never all three. */
 static int registers(const attune_variant *v, const attune_tile *t) {
-  int scores = t->block_n / 2, output = t->block_n / 4 + attune__wgmma_padded(v->head_dim_qk) / 2;
+  int scores = t->block_n / 2, output = registers_output(v, t);
   int bounds = 8 * attune__mask_has_lower(v->mask) + 4 * attune__mask_has_upper(v->mask);
   return (scores > output ? scores : output) + bounds + REGISTERS_BESIDE;
 }
@@ -95,6 +101,10 @@ static int legal(const attune_variant *v, const attune_tile *t, char *reason, si
   if (t->block_n / 2 + PRODUCT_BESIDE > registers_at_start(t))
     return snprintf(reason, size, "registers: scores need %d, a thread starts with %d",
                     t->block_n / 2 + PRODUCT_BESIDE, registers_at_start(t)),
+           0;
+  if (t->warps == 24 && t->block_n / 2 + registers_output(v, t) > MOST_OF_24_WARPS)
+    return snprintf(reason, size, "registers: scores, P and O need %d, of 24 warps at most %d",
+                    t->block_n / 2 + registers_output(v, t), MOST_OF_24_WARPS),
            0;
   if (registers(v, t) <= registers_multiply(t)) return 1;
   snprintf(reason, size, "registers: needs about %d, a thread has %d", registers(v, t),

@@ -275,11 +275,26 @@ START_TEST(all_keys_in_one_step) {
                                       "attn_fwd_sm90a_bf16_d64_causal_g8__short_m256n256s2w12c3",
                                       "attn_fwd_sm90a_fp16_d32_window__short_m136n136s4w20",
                                       "attn_fwd_sm90a_bf16_d64_causal__short_m80n80s7w24c1",
+                                      "attn_fwd_sm90a_bf16_d64__short_m88n88s4w24t1c1",
                                       "attn_fwd_sm90a_fp16_d128_window_g4__short_m128n128s2w16",
                                       "attn_fwd_sm90a_bf16_d80__short_m192n208s2w12"};
   count = 0;
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) add_named(names[i]);
   compile_all();
+}
+END_TEST
+
+/* It would compile without spills, its products one after the other (C7512). */
+START_TEST(what_24_warps_cannot_hold) {
+  const char *name = "attn_fwd_sm90a_bf16_d64__short_m96n96s4w24t1c1";
+  attune_variant variant;
+  attune_tile tile;
+  attune_kernel kernel;
+  int has_tile, is_program;
+  ck_assert_int_eq(attune__name_parse(name, &variant, &tile, &has_tile, &is_program), ATTUNE_OK);
+  ck_assert_int_ne(attune__kernel_make(&variant, &tile, NULL, &kernel), ATTUNE_OK);
+  ck_assert_str_eq(attune_error(),
+                   "tile: registers: scores, P and O need 104, of 24 warps at most 100");
 }
 END_TEST
 
@@ -371,5 +386,5 @@ END_TEST
 
 TEST_MAIN("kernels", edges_of_family_wgmma, ci_matrix, ci_features, models_sample,
           masks_types_alignments, edges_of_tiles, features_of_family_fma, head_dims_of_family_fma,
-          tensor_cores, tensor_cores_with_features, all_keys_in_one_step, tiles_end_to_end,
-          first_choices_at_the_limit)
+          tensor_cores, tensor_cores_with_features, all_keys_in_one_step, what_24_warps_cannot_hold,
+          tiles_end_to_end, first_choices_at_the_limit)

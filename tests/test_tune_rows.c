@@ -517,8 +517,8 @@ END_TEST
 /* Of every class, for what is pinned, and for the keys that there are. */
 START_TEST(explain_says_what_the_jit_takes) {
   const char *output = explained("attn_fwd_sm90a_bf16_d64 --seq 77 --batch 64 --pin len_k=77");
-  ck_assert_ptr_nonnull(strstr(output, "\n> brief_many  short_m96n96"));
-  ck_assert_ptr_nonnull(strstr(output, "\n  long_many   short_m96n96"));
+  ck_assert_ptr_nonnull(strstr(output, "\n> brief_many  short_m128n128"));
+  ck_assert_ptr_nonnull(strstr(output, "\n  long_many   short_m80n80"));
   output = explained("attn_fwd_sm90a_bf16_d64_g8 --seq 200 --batch 32");
   ck_assert_ptr_nonnull(strstr(output, "\n> brief_many  short_m256n256"));
   output = explained("attn_fwd_sm90a_bf16_d64_g8 --seq 200 --batch 32 --keys 4000");
