@@ -35,6 +35,10 @@ attune_shape attune__plan_shape(attune_class cls) {
   return shape;
 }
 
+attune_class attune__class_of(const attune_shape *shape) {
+  return attune__shape_class(shape->batch, shape->heads_q, shape->len_q, shape->len_k);
+}
+
 attune_shape attune__shape_pinned(const attune_shape *shape, const attune_pinset *pins) {
   attune_shape s = *shape;
   for (uint32_t i = 0; pins && i < pins->count; i++) {

@@ -69,6 +69,7 @@ int attune__tile_matches(const attune_tile_pins *pins, uint32_t derived, const a
 /* The shape that a class is planned for, one of its own; ANY's is batch 4, heads 16, len 2048
  * (stated in the output). */
 attune_shape attune__plan_shape(attune_class cls);
+attune_class attune__class_of(const attune_shape *shape);
 /* The shape with what the pins fix of it; pins NULL: nothing. */
 attune_shape attune__shape_pinned(const attune_shape *shape, const attune_pinset *pins);
 

@@ -88,7 +88,7 @@ static attune_status add_cell(const attune__tuner_session *s, const attune_spec 
   attune__tune_result *r = s->result;
   const attune_request *q = &spec->requests[request];
   attune_shape shape = shape_for(q, wanted);
-  attune_class cls = attune__shape_class(shape.batch, shape.heads_q, shape.len_q, shape.len_k);
+  attune_class cls = attune__class_of(&shape);
   if (has_cell(r, &q->variant, cls)) return ATTUNE_OK;
   attune__tune_cell *grown = realloc(r->cell, ((size_t)r->cells + 1) * sizeof *grown);
   if (!grown) return attune_fail(ATTUNE_NO_MEMORY, "no memory for %d cells", r->cells + 1);
@@ -118,9 +118,8 @@ static attune_status add_cells(const attune__tuner_session *s, const attune_spec
 static attune_status check_shapes(const attune__tune_options *o) {
   for (int i = 0; i < o->shape_count; i++)
     for (int k = 0; k < i; k++) {
-      const attune_shape *a = &o->shapes[i], *b = &o->shapes[k];
-      attune_class cls = attune__shape_class(a->batch, a->heads_q, a->len_q, a->len_k);
-      if (cls == attune__shape_class(b->batch, b->heads_q, b->len_q, b->len_k))
+      attune_class cls = attune__class_of(&o->shapes[i]);
+      if (cls == attune__class_of(&o->shapes[k]))
         return attune_fail(ATTUNE_INVALID,
                            "two shapes of class %s: a class has one row, so give one of them",
                            attune__class_name((int)cls));

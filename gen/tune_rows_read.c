@@ -167,10 +167,7 @@ static int read_numbers(reader *f, const attune__node *map, attune__tuned_row *r
 /* The class that the measured shape is of today: the file may be older than the bounds of classes.
  * What is said of `any` stays so. */
 static attune_class class_now(const attune__tuned_row *row) {
-  const attune_shape *s = &row->shape;
-  return row->cls == ATTUNE_CLASS_ANY
-             ? row->cls
-             : attune__shape_class(s->batch, s->heads_q, s->len_q, s->len_k);
+  return row->cls == ATTUNE_CLASS_ANY ? row->cls : attune__class_of(&row->shape);
 }
 
 static attune_status read_row(reader *f, const attune__node *map) {

@@ -14,14 +14,10 @@ typedef struct line {
   attune_plan plan;
 } line;
 
-static attune_class class_of(const attune_shape *s) {
-  return attune__shape_class(s->batch, s->heads_q, s->len_q, s->len_k);
-}
-
 /* 0 when nothing fits. */
 static int plan_line(const attune_request *request, int part, attune_class cls,
                      const attune_shape *shape, line *out) {
-  *out = (line){.cls = cls, .here = cls == class_of(shape)};
+  *out = (line){.cls = cls, .here = cls == attune__class_of(shape)};
   const attune_plan_request ask =
       attune__request_plan(request, part, cls, out->here ? shape->len_k : 0);
   return !attune__plan_make(&ask, &out->plan);
@@ -70,7 +66,7 @@ void show_classes(attune__text *out, const attune_request *request, int part,
 
 void show_classes_json(attune__json *json, const attune_request *request, int part,
                        const attune_shape *shape) {
-  show_json_text(json, "class", attune__class_name((int)class_of(shape)));
+  show_json_text(json, "class", attune__class_name((int)attune__class_of(shape)));
   attune__json_key(json, "jit");
   attune__json_begin(json, '[');
   each(request, part, shape, NULL, json);
