@@ -18,7 +18,7 @@ typedef struct attune_verdict {
   char not_run_why[160];
   double worst_error, worst_bound; /* of the case nearest to or furthest over its bound */
   char worst_case[160];            /* "b2 h4/2 q65 k130 causal top_left strided" */
-  char reason[200];                /* of the bound, or of the failure */
+  char reason[400];                /* of the bound, or of the failure */
 } attune_verdict;
 
 typedef struct attune_verify_options {
