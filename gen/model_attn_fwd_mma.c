@@ -112,7 +112,7 @@ static double step_waits(const attune_variant *v, const attune_tile *t) {
 }
 
 /* Clocks of an iteration that a block alone waits for its own products and exponentials. Fitted to
- * the order of tiles in the 240 cells of the default grid on an H200, 2026-11-30. */
+ * the order of tiles in the 280 cells of the default grid on an H200, 2026-11-30. */
 static const double step_latency = 300;
 
 static void traffic(const attune_variant *v, const attune_tile *t, const attune_shape *s,

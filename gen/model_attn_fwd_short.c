@@ -11,14 +11,13 @@
 #include <stdio.h>
 
 enum {
-  ATOM = 8,              /* rows of a swizzle's pattern */
-  JOB_WORDS = 12,        /* of struct Job */
-  SM_REGISTERS = 65536,  /* hopper's, for the threads of a block */
-  REGISTERS_LOAD = 32,   /* of a thread that loads */
-  REGISTERS_BESIDE = 32, /* what NVRTC 13.0 needs beside scores, P and O to spill nowhere */
-  PRODUCT_BESIDE = 26,   /* what it keeps free beside the scores of one instruction (C7602) */
-  MOST_OF_24_WARPS =
-      100, /* scores, P and O together: 98 are in order, 104 are serialised (C7512) */
+  ATOM = 8,               /* rows of a swizzle's pattern */
+  JOB_WORDS = 12,         /* of struct Job */
+  SM_REGISTERS = 65536,   /* hopper's, for the threads of a block */
+  REGISTERS_LOAD = 32,    /* of a thread that loads */
+  REGISTERS_BESIDE = 32,  /* what NVRTC 13.0 needs beside scores, P and O to spill nowhere */
+  PRODUCT_BESIDE = 26,    /* what it keeps free beside the scores of one instruction (C7602) */
+  MOST_OF_24_WARPS = 100, /* scores, P and O: 98 are in order, 104 are serialised (C7512) */
   MAX_STAGES = 8,
   SMEM_FOR_ITEMS = 230400, /* of a block's 227 KB, beside zeros, jobs and barriers */
   MAX_ROWS = 256           /* of a TMA box, and of a product's N */
@@ -43,6 +42,7 @@ static int registers_multiply(const attune_tile *t) {
 static int registers_output(const attune_variant *v, const attune_tile *t) {
   return t->block_n / 4 + attune__wgmma_padded(v->head_dim_qk) / 2;
 }
+
 /* Scores of a thread, then P and O; never all three. */
 static int registers(const attune_variant *v, const attune_tile *t) {
   int scores = t->block_n / 2, output = registers_output(v, t);
@@ -102,9 +102,10 @@ static int legal(const attune_variant *v, const attune_tile *t, char *reason, si
     return snprintf(reason, size, "registers: scores need %d, a thread starts with %d",
                     t->block_n / 2 + PRODUCT_BESIDE, registers_at_start(t)),
            0;
-  if (t->warps == 24 && t->block_n / 2 + registers_output(v, t) > MOST_OF_24_WARPS)
+  const int together = t->block_n / 2 + registers_output(v, t);
+  if (t->warps == 24 && together > MOST_OF_24_WARPS)
     return snprintf(reason, size, "registers: scores, P and O need %d, of 24 warps at most %d",
-                    t->block_n / 2 + registers_output(v, t), MOST_OF_24_WARPS),
+                    together, MOST_OF_24_WARPS),
            0;
   if (registers(v, t) <= registers_multiply(t)) return 1;
   snprintf(reason, size, "registers: needs about %d, a thread has %d", registers(v, t),

@@ -150,10 +150,9 @@ typedef struct rule {
   const char *reason; /* "why; what works" */
 } rule;
 
-#define OP(name)     ATTUNE_OP_##name
-#define FAMILY(name) ATTUNE_FAMILY_##name
-#define IN(name)     (1u << ATTUNE_FAMILY_##name)
-#define UP_TO(max)   "not generated yet; 1 to " TEXT(max) " are"
+#define OP(name)   ATTUNE_OP_##name
+#define IN(name)   (1u << ATTUNE_FAMILY_##name)
+#define UP_TO(max) "not generated yet; 1 to " TEXT(max) " are"
 #define WHOLE_CHUNKS                                                                               \
   "with align 16b rows are multiples of " TEXT(DIM_STEP) " elements; align elem has any other"
 
@@ -380,7 +379,7 @@ attune_status attune__generated(const attune_variant *v) {
   attune_status status = check_values(v);
   char reason[ATTUNE_REASON_MAX], other[ATTUNE_REASON_MAX];
   if (status != ATTUNE_OK) return status;
-  if (attune__family_serves(v, FAMILY(FMA), reason, sizeof reason)) return ATTUNE_OK;
+  if (attune__family_serves(v, ATTUNE_FAMILY_FMA, reason, sizeof reason)) return ATTUNE_OK;
 #define X(name, id, text, doc)                                                                     \
   if (attune__family_serves(v, id, other, sizeof other)) return ATTUNE_OK;
   ATTUNE_FAMILIES(X)

@@ -116,14 +116,14 @@ static attune_status add_cells(const attune__tuner_session *s, const attune_spec
 
 /* A class has one row, so it is tuned for one shape. */
 static attune_status check_shapes(const attune__tune_options *o) {
-  for (int i = 0; i < o->shape_count; i++)
-    for (int k = 0; k < i; k++) {
-      attune_class cls = attune__class_of(&o->shapes[i]);
+  for (int i = 0; i < o->shape_count; i++) {
+    attune_class cls = attune__class_of(&o->shapes[i]);
+    for (int k = 0; k < i; k++)
       if (cls == attune__class_of(&o->shapes[k]))
         return attune_fail(ATTUNE_INVALID,
                            "two shapes of class %s: a class has one row, so give one of them",
                            attune__class_name((int)cls));
-    }
+  }
   return ATTUNE_OK;
 }
 

@@ -1,6 +1,6 @@
 /* test_device_cuda.c - the CUDA device over a made-up driver (tests/doctor/fake_driver.c): tensor
- * maps are made once, and of one form but for their addresses, and the caller's context is left
- * as found. */
+ * maps of one form are encoded once and then get their addresses, one that was made before costs no
+ * call, and the caller's context is left as found. */
 #include "../runtime/device.h"
 #include "fake.h"
 #include "test.h"

@@ -1,9 +1,10 @@
 """One cell of a benchmark: contenders checked, then timed in interleaved rounds.
 
 Input: contenders as callables over several input sets. Output: a row. A round times every contender once, in an order of its
-own (paired.orders), since who runs before is felt: behind one that draws less power the clock is higher for a while. All calls of a contender, over input sets that together exceed L2, are one CUDA graph: else the host (80 us a call
-and more for some) would be timed in short cells. One that cannot be captured is called in a loop instead, and its row says so.
-Each is compared before it is timed: two heads with float32 attention, all of O with the first contender that was right.
+own (paired.orders), since who runs before is felt: behind one that draws less power the clock is higher for a while. All calls
+of a contender, over input sets that together exceed L2, are one CUDA graph: else the host (80 us a call and more for some)
+would be timed in short cells. One that cannot be captured is called in a loop instead, and its row says so. Each is compared
+before it is timed: two heads with float32 attention, all of O with the first contender that was right.
 """
 import gc
 import math
