@@ -118,10 +118,21 @@ static void warm_up(bench *b, double *before) {
   }
 }
 
+/* Rounds are rows of a Williams design (E. J. Williams 1949, Aust. J. Sci. Res. A 2): each
+ * contender stands at each place, and directly behind each other one, equally often, over `count`
+ * rounds where that is even, else over twice as many. Who runs before is felt: behind a kernel that
+ * draws less power the clock is higher. */
+static int contender_at(int round, int place, int count) {
+  int odd = count % 2, shift = odd ? round / 2 : round;
+  if (odd && round % 2) place = count - 1 - place;
+  int zigzag = place % 2 ? (place + 1) / 2 : count - place / 2;
+  return (zigzag + shift) % count;
+}
+
 static void take_rounds(bench *b) {
   for (int round = 0; round < b->options.rounds; round++)
     for (int i = 0; i < b->count; i++) {
-      int contender = (round + i) % b->count;
+      int contender = contender_at(round, i, b->count);
       double took = sample(b, contender);
       b->samples[contender * b->options.rounds + round] = took / b->out[contender].calls;
     }

@@ -5,9 +5,9 @@
  *   bench_device.c  the timer of a GPU: programs of one problem on one shape
  *   bench_figures.c what a time means: FLOP/s, bytes/s, share of the ceiling that binds
  *
- * One round takes a sample of every contender, each round beginning with the next of them, so that
- * what drifts (clocks, heat) meets all alike. A sample is many calls in a row and lasts a few
- * milliseconds. */
+ * One round takes a sample of every contender, in orders in which each stands behind each other one
+ * equally often, so that what drifts (clocks, heat) meets all alike. A sample is many calls in a
+ * row and lasts a few milliseconds. */
 #ifndef ATTUNE_BENCH_H
 #define ATTUNE_BENCH_H
 

@@ -15,15 +15,15 @@
 /* ---- a timer that makes its times up ----------------------------------------------------------
  */
 
-enum { CONTENDERS = 3, CALLS_KEPT = 4096 };
+enum { CONTENDERS = 3, MOST = 6, CALLS_KEPT = 4096 };
 
 typedef struct made_up {
-  double per_call[CONTENDERS]; /* milliseconds */
-  double noise;                /* of every third sample, relative */
-  double cold;                 /* the first 100 ms on the device take so many times longer */
-  int fails;                   /* contender that does, -1: none */
-  int fails_from;              /* .. from its so-manieth sample on */
-  int samples[CONTENDERS];
+  double per_call[MOST]; /* milliseconds */
+  double noise;          /* of every third sample, relative */
+  double cold;           /* the first 100 ms on the device take so many times longer */
+  int fails;             /* contender that does, -1: none */
+  int fails_from;        /* .. from its so-manieth sample on */
+  int samples[MOST];
   double device_ms;
   int order[CALLS_KEPT], calls[CALLS_KEPT], asked;
   int host_samples;
@@ -76,21 +76,38 @@ START_TEST(medians) {
 }
 END_TEST
 
-/* The rounds are the last that the device is asked for: each has every contender once, and begins
- * with the next. */
-START_TEST(rounds_are_interleaved) {
-  enum { ROUNDS = 8 };
-  made_up m = {.per_call = {0.2, 0.2, 0.4}, .fails = -1};
-  attune__bench_time out[CONTENDERS];
-  ck_assert_int_eq(run(&m, ROUNDS, out), 0);
-  int first = m.asked - ROUNDS * CONTENDERS;
+/* The rounds are the last that the device is asked for. Over a whole design (as many rounds as
+ * contenders, twice as many of an odd number) each contender is once, or twice, at each place of a
+ * round and directly behind each other one. */
+static void expect_even_neighbours(int count) {
+  int rounds = count % 2 ? 2 * count : count, each = rounds / count;
+  int at_place[MOST][MOST] = {{0}}, behind[MOST][MOST] = {{0}};
+  made_up m = {.fails = -1};
+  attune__bench_time out[MOST];
+  for (int i = 0; i < count; i++) m.per_call[i] = 0.2 + 0.1 * i;
+  attune__bench_timer timer = {&m, made_up_device, made_up_host};
+  attune__bench_options options = {.rounds = rounds};
+  ck_assert_int_eq(attune__bench_run(&timer, count, &options, out), 0);
+  int first = m.asked - rounds * count;
   ck_assert_int_gt(first, 0);
-  for (int round = 0; round < ROUNDS; round++)
-    for (int i = 0; i < CONTENDERS; i++) {
-      int at = first + round * CONTENDERS + i;
-      ck_assert_int_eq(m.order[at], (round + i) % CONTENDERS);
-      ck_assert_int_eq(m.calls[at], out[m.order[at]].calls);
+  ck_assert_int_le(m.asked, CALLS_KEPT);
+  for (int at = first; at < m.asked; at++) {
+    int place = (at - first) % count, who = m.order[at];
+    ck_assert_int_eq(m.calls[at], out[who].calls);
+    at_place[who][place]++;
+    if (place) behind[who][m.order[at - 1]]++;
+  }
+  for (int i = 0; i < count; i++)
+    for (int k = 0; k < count; k++) {
+      ck_assert_msg(at_place[i][k] == each, "%d of %d is %d times at place %d", i, count,
+                    at_place[i][k], k);
+      ck_assert_msg(behind[i][k] == (i == k ? 0 : each), "%d of %d is %d times behind %d", i, count,
+                    behind[i][k], k);
     }
+}
+
+START_TEST(rounds_are_interleaved) {
+  for (int count = 1; count <= MOST; count++) expect_even_neighbours(count);
 }
 END_TEST
 
