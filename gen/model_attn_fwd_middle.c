@@ -76,8 +76,19 @@ static int legal_fields(const attune_tile *t, char *reason, size_t size) {
   return 1;
 }
 
+/* Stages under a mask: a warpgroup hears nothing of the steps of a pass that its tile does not see,
+ * before and behind those that it does, and must not miss a whole round. */
+static int least_stages(const attune_tile *t) {
+  int apart = (attune__wgmma_groups(t) - 1) * ATTUNE__WGMMA_ROWS;
+  return (apart - 1) / t->block_n + 1 + apart / t->block_n + 1;
+}
+
 static int legal(const attune_variant *v, const attune_tile *t, char *reason, size_t size) {
   if (!legal_fields(t, reason, size)) return 0;
+  if (masked(v) && t->stages < least_stages(t))
+    return snprintf(reason, size, "stages %d: under a mask steps of %d keys need %d", t->stages,
+                    t->block_n, least_stages(t)),
+           0;
   if (masked(v) && t->turns)
     return snprintf(reason, size, "turns 1: under a mask warpgroups differ in their steps"), 0;
   if (registers(v, t) <= registers_by_role(v, t).multiply) return 1;

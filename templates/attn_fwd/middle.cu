@@ -7,9 +7,9 @@
 //--
 //-- K and V pass through shared memory, kBlockN keys a step, kStages of them at a time. A pass serves
 //-- one tile of each warpgroup; without a mask all keys of a head stay for all its tiles, where they
-//-- fit and where there are heads enough for every SM. Of the keys that the tiles of a pass see, each
-//-- tile lets those steps pass by that a mask leaves it nothing of. One warp loads K and V, and for
-//-- each warpgroup another loads its Q, a tile ahead, and stores its O and LSE.
+//-- fit and where there are heads enough for every SM. Of the steps of a pass, under a mask each tile
+//-- takes part in those that it sees. One warp loads K and V, and frees at once what a tile does not
+//-- see; for each warpgroup another loads its Q, a tile ahead, and stores its O and LSE.
 //--
 //-- Contract with the parts: type/<dtype>.cuh, mask/<mask>.cuh (its bounds), score/score.cuh (its
 //-- unit), prim/*.cuh; each says what it needs at its head.
@@ -190,13 +190,31 @@ struct Job {
   int first_key;             // of them
   int full_begin, full_end;  // of its steps those that the mask leaves whole
   MaskBounds bounds;
-  int before, after;         // steps of its pass that it lets pass by
-  Ring<kStages> ring_before;  // where the first of those are
-  bool follows;  // those before it and its first K come before the last V of the tile before is free
   //@ end
 };
 static_assert(sizeof(Job) <= sizeof(Smem::jobs[0]), "a job has outgrown its place");
 
+//@ if masked then
+// A warpgroup takes part in those steps of a pass that its tile sees; of the others it hears nothing.
+// But it must not miss a whole round of the stages, since a wait knows a round from the next one
+// alone: the steps between the last of a tile and the first of the next one are fewer.
+constexpr int kRowsApart = (kGroups - 1) * kBlockM;
+static_assert((kRowsApart - 1) / kBlockN + 1 + kRowsApart / kBlockN < kStages,
+              "too few stages for tiles of a pass that see other steps");
+
+// Of a pass's steps those that a tile sees: [first, last), two at least, all without rows. Its keys
+// end at `end`.
+__device__ __forceinline__ void steps_of_tile(const Pass &pass, int row0, int row1, int &first,
+                                              int &last, int &end) {
+  first = 0, last = pass.steps;
+  if (row0 < 0 || row0 >= row1) return;
+  int begin;
+  key_range(pass.bounds, row0, row1, pass.place.len_k, begin, end);
+  first = clamp((begin - pass.first_key) / kBlockN, 0, pass.steps - 2);
+  last = clamp(ceil_div(end - pass.first_key, kBlockN), first + 2, pass.steps);
+}
+
+//@ end
 __device__ __forceinline__ Job job_of_tile(const Pass &pass, int tile) {
   Job job = {};
   Place &place = job.place;
@@ -205,13 +223,10 @@ __device__ __forceinline__ Job job_of_tile(const Pass &pass, int tile) {
   job.rows = place.row0 < 0 ? 0 : max(place.row1 - place.row0, 0);
   job.steps = pass.steps, job.ring = pass.ring;
   //@ if masked then
-  job.ring_before = pass.ring;
   if (job.rows == 0) return job;
-  int begin, end;
-  key_range(pass.bounds, place.row0, place.row1, place.len_k, begin, end);
-  const int first = clamp((begin - pass.first_key) / kBlockN, 0, pass.steps - 2);
-  const int last = clamp(ceil_div(end - pass.first_key, kBlockN), first + 2, pass.steps);
-  job.before = first, job.after = pass.steps - last, job.steps = last - first;
+  int first, last, end;
+  steps_of_tile(pass, place.row0, place.row1, first, last, end);
+  job.steps = last - first;
   for (int n = 0; n < first; n++) job.ring.next();
   job.first_key = pass.first_key + first * kBlockN;
   job.bounds = pass.bounds;
@@ -295,6 +310,14 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
         Ring<kStages> ring = pass.ring;
         int from, seen;  // keys of the sequence that some row sees
         key_range(pass.bounds, 0, place.len_q, place.len_k, from, seen);
+        //@ if masked then
+        // A lane for each of a tile's four warps: it frees for it what the tile does not see. Some
+        // tile sees each step: what tiles next to each other see meets.
+        const int row_of_lane = row_of(pass, lane() / 4);
+        int from_step, to_step, end;
+        steps_of_tile(pass, row_of_lane, min(row_of_lane + kBlockM, place.len_q), from_step, to_step,
+                      end);
+        //@ end
         for (int step = 0; step < pass.steps; step++, ring.next()) {
           // What is beyond the tensor comes as zeros, and that ends where no row sees more
           const int first = pass.first_key + step * kBlockN;
@@ -307,6 +330,11 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
           load_keys(tile_k, k_full, &params.map_k, place, key, hint);
           wait(b.v_free + 8 * ring.slot, ring.parity ^ 1);
           load_keys(tile_v, dirty ? b.landed : v_full, &params.map_v, place, key, hint);
+          //@ if masked then
+          if (lane() < 4 * kGroups && (step < from_step || step >= to_step))
+            arrive(b.k_free + 8 * ring.slot), arrive(b.v_free + 8 * ring.slot);
+          __syncwarp();
+          //@ end
           if (!dirty) continue;
           wait(b.landed, parity), parity ^= 1;
           clean_values(tile_v, keys);
@@ -355,13 +383,10 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
     __syncwarp();
     //@ if masked then
     bool back = false;  // lengths fall from one tile to the next: every second time the other way
-    int after = 0;      // steps that the tile before lets pass by
     each_pass([&](const Pass &pass) {
       clear_slot();
-      Job job = job_of_tile(pass, back ? kGroups - 1 - group : group);
-      job.follows = after + 1 + job.before <= kStages;
-      after = job.after, back = !back;
-      give(job);
+      give(job_of_tile(pass, back ? kGroups - 1 - group : group));
+      back = !back;
     });
     Job job = {};
     //@ else
@@ -400,18 +425,6 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
     if (lane() == 0) arrive(barriers + 8 * slot);
   };
 
-  //@ if masked then
-  // Steps of a pass of which the warpgroup's tile sees nothing
-  const auto pass_by = [&](Ring<kStages> ring, int steps) {
-    for (; steps > 0; steps--, ring.next()) {
-      wait(b.k_full + 8 * ring.slot, ring.parity);
-      free(b.k_free, ring.slot);
-      wait(b.v_full + 8 * ring.slot, ring.parity);
-      free(b.v_free, ring.slot);
-    }
-  };
-  //@ end
-
   float s[kBlockN / 2];
   Ring<kSlots> ring_q;
   bool begun = false;  // the tile's first scores are there
@@ -440,9 +453,6 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
     }
     const int left = job.left;
     if (!begun) {
-      //@ if masked then
-      pass_by(job.ring_before, job.before);
-      //@ end
       wait(b.k_full + 8 * ring_k.slot, ring_k.parity);
       start_scores(s, tile_q, b.tile_k(ring_k.slot));
       products_wait<0>();
@@ -510,13 +520,10 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
     wait(b.full_q(group, ring_q.slot), ring_q.parity);
     const u32 tile_v = b.tile_v(ring_v.slot);
     const Job &next = job_of(smem, group, ring_q.slot);
-    begun = $(masked and "next.rows > 0 && next.follows" or "next.rows > 0");
+    begun = next.rows > 0;
     // Without a next tile, scores of what is at hand
     u32 next_q = tile_v, next_k = tile_v;
     if (begun) {
-      //@ if masked then
-      pass_by(ring_k, job.after), pass_by(next.ring_before, next.before);
-      //@ end
       ring_k = next.ring;
       next_q = b.tile_q(group, ring_q.slot), next_k = b.tile_k(ring_k.slot);
       wait(b.k_full + 8 * ring_k.slot, ring_k.parity);
@@ -530,9 +537,6 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
     else
       products_wait<0>();
     free(b.v_free, ring_v.slot);
-    //@ if masked then
-    if (!begun) pass_by(ring_k, job.after);
-    //@ end
     scale_output(rows, factor);
     keep_output(rows, tile_q);
     products_wait<0>();
