@@ -10,6 +10,7 @@
 #include "device.h"
 #include "driver.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -204,9 +205,13 @@ static _Thread_local kept_map kept_maps[MAPS_KEPT];
 static _Thread_local unsigned next_kept;
 
 static int same_form(const attune__tensormap *a, const attune__tensormap *b) {
-  return a->type == b->type && a->rank == b->rank && a->swizzle == b->swizzle &&
-         a->nan_fill == b->nan_fill && !memcmp(a->extent, b->extent, sizeof a->extent) &&
-         !memcmp(a->stride, b->stride, sizeof a->stride) && !memcmp(a->box, b->box, sizeof a->box);
+  enum { FROM = offsetof(attune__tensormap, rank) };
+  enum { TO = offsetof(attune__tensormap, nan_fill) + sizeof a->nan_fill };
+  _Static_assert(TO - FROM == sizeof a->rank + sizeof a->type + sizeof a->extent +
+                                  sizeof a->stride + sizeof a->box + sizeof a->swizzle +
+                                  sizeof a->nan_fill,
+                 "bytes of the form are members alone");
+  return !memcmp((const char *)a + FROM, (const char *)b + FROM, TO - FROM);
 }
 
 static int is_kept(const kept_map *kept, const cuda_device *d, const attune__tensormap *m) {

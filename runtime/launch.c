@@ -160,8 +160,8 @@ static attune_status launch_with_maps(attune__device *device, const attune__part
                                       const attune_variant *variant,
                                       const attune_params_attn_standard *params, void *stream) {
   attune_params_attn_fwd_maps block;
-  memset(&block, 0, sizeof block);
-  memcpy(&block.params, params, sizeof block.params);
+  attune__clear(&block, sizeof block);
+  memcpy(&block.params, params, params->size);
   block.params.size = sizeof block;
   attune_status status = attune__maps_fill(device, variant, &part->entry.recipe, params, block.map);
   if (status) return status;

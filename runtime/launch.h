@@ -36,6 +36,13 @@ typedef struct attune_params_attn_fwd_maps {
   _Alignas(64) unsigned char map[ATTUNE_MAPS][ATTUNE__TENSORMAP_BYTES];
 } attune_params_attn_fwd_maps;
 
+/* memset to 0 by the C library's routine: of a size that they know, compilers make `rep stos`,
+ * which takes longer than all the rest of a launch's checks. */
+static inline void attune__clear(void *block, size_t bytes) {
+  __asm__("" : "+r"(bytes));
+  memset(block, 0, bytes);
+}
+
 /* Bytes of the op's block; 0 for an unknown op. With `maps` that of a kernel that loads by TMA. */
 size_t attune__param_bytes(int op, int maps);
 /* Whether a scalar of that name may be pinned for the op. */

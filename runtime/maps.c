@@ -24,30 +24,51 @@ static attune__map_swizzle swizzle_of(uint32_t row_bytes) {
 
 enum { STRIDE_UNIT = 16, STRIDE_BITS = 40 }; /* strides in bytes */
 
-typedef struct axis {
-  const char *stride_name;
-  int64_t extent, stride; /* elements */
-  uint32_t box;
-} axis;
-
-/* A tensor, as its map sees it. */
+/* A tensor while its map is filled, axis by axis. */
 typedef struct operand {
   const char *name;
-  const void *data;
-  int dtype;
-  uint32_t rank;
-  axis axis[ATTUNE__TENSORMAP_RANK];
+  int64_t bytes; /* of an element */
+  attune__tensormap map;
+  attune_status status; /* of the first axis that TMA does not have */
 } operand;
 
-static attune_status check_stride(const operand *t, const axis *a) {
-  const int64_t bytes = attune__dtype_bytes(t->dtype), most = INT64_C(1) << STRIDE_BITS;
-  if (a->stride >= 0 && a->stride < most / bytes && a->stride * bytes % STRIDE_UNIT == 0)
+/* One array at a time: compilers clear a whole operand by `rep stos`, which takes longer than all
+ * the rest of a map. */
+#define CLEAR(array) memset(array, 0, sizeof(array))
+
+/* Axis 0, of which `columns` are loaded at once. */
+static inline void begin(operand *t, const char *name, const void *data, int dtype, int64_t dim,
+                         uint32_t columns) {
+  t->name = name, t->bytes = attune__dtype_bytes(dtype), t->status = ATTUNE_OK;
+  t->map.base = (uint64_t)(uintptr_t)data;
+  t->map.rank = 1;
+  t->map.type = type_of(dtype);
+  t->map.swizzle = swizzle_of(columns * (uint32_t)t->bytes);
+  t->map.nan_fill = 0;
+  CLEAR(t->map.extent), CLEAR(t->map.stride), CLEAR(t->map.box);
+  t->map.extent[0] = (uint64_t)dim, t->map.stride[0] = STRIDE_UNIT, t->map.box[0] = columns;
+}
+
+static attune_status check_stride(const operand *t, const char *name, int64_t stride) {
+  const int64_t most = INT64_C(1) << STRIDE_BITS;
+  if (stride >= 0 && stride < most && stride * t->bytes < most &&
+      stride * t->bytes % STRIDE_UNIT == 0)
     return ATTUNE_OK;
   return attune_fail(
       ATTUNE_INVALID,
       "%s.%s is %" PRId64 " elements of %d bytes; TMA, which this kernel loads by, "
       "has multiples of %d bytes from 0 to below 2^%d: a kernel of family mma has others",
-      t->name, a->stride_name, a->stride, (int)bytes, STRIDE_UNIT, STRIDE_BITS);
+      t->name, name, stride, (int)t->bytes, STRIDE_UNIT, STRIDE_BITS);
+}
+
+/* The next axis; a stride (in elements) counts only where its extent is over 1. */
+static inline void add_axis(operand *t, const char *stride_name, int64_t extent, int64_t stride,
+                            uint32_t box) {
+  uint32_t k = t->map.rank++;
+  if (extent > 1 && !t->status) t->status = check_stride(t, stride_name, stride);
+  t->map.extent[k] = extent > 0 ? (uint64_t)extent : 1;
+  t->map.stride[k] = extent > 1 ? (uint64_t)(stride * t->bytes) : STRIDE_UNIT;
+  t->map.box[k] = box;
 }
 
 /* The device's reason, and whose map it is. */
@@ -57,21 +78,9 @@ static attune_status say_tensor(const char *name, attune_status status) {
   return attune_fail(status, "tensor %s: %s", name, reason);
 }
 
-/* A stride counts only where its extent is over 1. */
 static attune_status encode(attune__device *device, const operand *t, void *out) {
-  const uint64_t bytes = (uint64_t)attune__dtype_bytes(t->dtype);
-  attune__tensormap map = {
-      .type = type_of(t->dtype), .rank = t->rank, .base = (uint64_t)(uintptr_t)t->data};
-  map.swizzle = swizzle_of(t->axis[0].box * (uint32_t)bytes);
-  for (uint32_t k = 0; k < t->rank; k++) {
-    const axis *a = &t->axis[k];
-    attune_status status = k && a->extent > 1 ? check_stride(t, a) : ATTUNE_OK;
-    if (status) return status;
-    map.extent[k] = a->extent > 0 ? (uint64_t)a->extent : 1;
-    map.stride[k] = a->extent > 1 ? (uint64_t)a->stride * bytes : STRIDE_UNIT;
-    map.box[k] = a->box;
-  }
-  attune_status status = device->ops->encode_map(device, &map, out);
+  if (t->status) return t->status;
+  attune_status status = device->ops->encode_map(device, &t->map, out);
   return status ? say_tensor(t->name, status) : ATTUNE_OK;
 }
 
@@ -86,6 +95,7 @@ static int64_t keys_seen(const attune_params_attn_standard *p) {
 
 /* What a launch is about. */
 typedef struct call {
+  attune__device *device;
   const attune_variant *v;
   const attune_recipe *recipe;
   const attune_params_attn_standard *p;
@@ -97,49 +107,45 @@ typedef struct strides {
 } strides;
 
 /* Q or O. */
-static operand rows_of(const call *c, int map, const char *name, const void *data, strides s) {
+static attune_status encode_rows(const call *c, int map, const char *name, const void *data,
+                                 strides s, void *out) {
   const int is_q = map == ATTUNE_MAP_Q, group = c->v->group;
   const uint32_t heads = c->v->group, rows = c->recipe->box[map].rows;
-  return (operand){
-      .name = name,
-      .data = data,
-      .dtype = is_q ? c->v->dtype_q : c->v->dtype_out,
-      .rank = 5,
-      .axis = {{"", is_q ? c->v->head_dim_qk : c->v->head_dim_v, 1, c->recipe->box[map].columns},
-               {"stride_head", group, s.head, heads},
-               {"stride_seq", c->packed ? c->p->total_q : c->p->len_q, s.seq, rows / heads},
-               {"stride_head", c->p->heads_q / group, s.head * group, 1},
-               {"stride_batch", c->packed ? 1 : c->p->batch, s.batch, 1}}};
+  operand t;
+  begin(&t, name, data, is_q ? c->v->dtype_q : c->v->dtype_out,
+        is_q ? c->v->head_dim_qk : c->v->head_dim_v, c->recipe->box[map].columns);
+  add_axis(&t, "stride_head", group, s.head, heads);
+  add_axis(&t, "stride_seq", c->packed ? c->p->total_q : c->p->len_q, s.seq, rows / heads);
+  add_axis(&t, "stride_head", c->p->heads_q / group, s.head * group, 1);
+  add_axis(&t, "stride_batch", c->packed ? 1 : c->p->batch, s.batch, 1);
+  return encode(c->device, &t, out);
 }
 
 /* K or V. Without keys there may be no tensors of them, and nothing is loaded: one row at any
  * address does. */
-static operand keys_of(const call *c, int map, const char *name, const void *data, strides s) {
+static attune_status encode_keys(const call *c, int map, const char *name, const void *data,
+                                 strides s, void *out) {
   const int64_t keys = c->packed ? c->p->total_k : keys_seen(c->p);
   const int none = (c->packed ? c->p->total_k : c->p->len_k) == 0;
-  return (operand){.name = name,
-                   .data = none ? c->p->q : data,
-                   .dtype = c->v->dtype_kv,
-                   .rank = 4,
-                   .axis = {{"", map == ATTUNE_MAP_K ? c->v->head_dim_qk : c->v->head_dim_v, 1,
-                             c->recipe->box[map].columns},
-                            {"stride_seq", none ? 1 : keys, s.seq, c->recipe->box[map].rows},
-                            {"stride_head", none ? 1 : c->p->heads_kv, s.head, 1},
-                            {"stride_batch", none || c->packed ? 1 : c->p->batch, s.batch, 1}}};
+  operand t;
+  begin(&t, name, none ? c->p->q : data, c->v->dtype_kv,
+        map == ATTUNE_MAP_K ? c->v->head_dim_qk : c->v->head_dim_v, c->recipe->box[map].columns);
+  add_axis(&t, "stride_seq", none ? 1 : keys, s.seq, c->recipe->box[map].rows);
+  add_axis(&t, "stride_head", none ? 1 : c->p->heads_kv, s.head, 1);
+  add_axis(&t, "stride_batch", none || c->packed ? 1 : c->p->batch, s.batch, 1);
+  return encode(c->device, &t, out);
 }
 
 attune_status attune__maps_fill(attune__device *device, const attune_variant *v,
                                 const attune_recipe *recipe, const attune_params_attn_standard *p,
                                 unsigned char map[ATTUNE_MAPS][ATTUNE__TENSORMAP_BYTES]) {
-  const call c = {v, recipe, p, (v->features & ATTUNE_FEATURE_VARLEN) != 0};
-#define STRIDES(t) ((strides){p->t##_stride_batch, p->t##_stride_seq, p->t##_stride_head})
-  const operand operands[ATTUNE_MAPS] = {
-      [ATTUNE_MAP_Q] = rows_of(&c, ATTUNE_MAP_Q, "q", p->q, STRIDES(q)),
-      [ATTUNE_MAP_K] = keys_of(&c, ATTUNE_MAP_K, "k", p->k, STRIDES(k)),
-      [ATTUNE_MAP_V] = keys_of(&c, ATTUNE_MAP_V, "v", p->v, STRIDES(v)),
-      [ATTUNE_MAP_O] = rows_of(&c, ATTUNE_MAP_O, "o", p->o, STRIDES(o))};
-#undef STRIDES
-  attune_status status = ATTUNE_OK;
-  for (int i = 0; i < ATTUNE_MAPS && !status; i++) status = encode(device, &operands[i], map[i]);
+  const call c = {device, v, recipe, p, (v->features & ATTUNE_FEATURE_VARLEN) != 0};
+#define TENSOR(id, t)                                                                              \
+  &c, id, #t, p->t, (strides){p->t##_stride_batch, p->t##_stride_seq, p->t##_stride_head}, map[id]
+  attune_status status = encode_rows(TENSOR(ATTUNE_MAP_Q, q));
+  if (!status) status = encode_keys(TENSOR(ATTUNE_MAP_K, k));
+  if (!status) status = encode_keys(TENSOR(ATTUNE_MAP_V, v));
+  if (!status) status = encode_rows(TENSOR(ATTUNE_MAP_O, o));
+#undef TENSOR
   return status;
 }

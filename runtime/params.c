@@ -200,7 +200,7 @@ static attune_status check_args(const attune_variant *variant, const attune_attn
 
 attune_status attune__params_fill(const attune_variant *variant, attune_corner spec_corner,
                                   const attune_attn_args *args, attune_params_attn_standard *out) {
-  memset(out, 0, sizeof *out);
+  attune__clear(out, sizeof *out);
   attune_status status = check_args(variant, args);
   if (status) return status;
   fill_sizes(variant, args, out);

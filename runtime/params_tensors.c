@@ -19,13 +19,18 @@ typedef struct operand {
   } axis[3];
 } operand;
 
+/* Units are powers of two: a division takes longer than all the rest of a check. */
+static int is_multiple(uint64_t bytes, int unit) {
+  return (bytes & ((uint64_t)unit - 1)) == 0;
+}
+
 static attune_status check_stride(const operand *t, int axis) {
-  int64_t stride = t->axis[axis].stride, unit = t->unit_bytes / t->element_bytes;
+  int64_t stride = t->axis[axis].stride;
   if (t->axis[axis].extent <= 1) return ATTUNE_OK;
   if (t->output && stride == 0)
     return attune_fail(ATTUNE_INVALID, "%s.%s is 0: the rows of an output must not overlap",
                        t->name, t->axis[axis].name);
-  if (stride % unit == 0) return ATTUNE_OK;
+  if (is_multiple((uint64_t)stride * (uint64_t)t->element_bytes, t->unit_bytes)) return ATTUNE_OK;
   return attune_fail(ATTUNE_INVALID,
                      "%s.%s is %" PRId64
                      " elements of %d bytes, not a multiple of %d bytes: pad the "
@@ -36,7 +41,7 @@ static attune_status check_stride(const operand *t, int axis) {
 static attune_status check_operand(const operand *t) {
   if (!t->data)
     return attune_fail(ATTUNE_INVALID, "%s.data is NULL, must be a device pointer", t->name);
-  if ((uintptr_t)t->data % (uintptr_t)t->unit_bytes != 0)
+  if (!is_multiple((uintptr_t)t->data, t->unit_bytes))
     return attune_fail(ATTUNE_INVALID, "%s.data is %p, not a multiple of %d bytes%s", t->name,
                        t->data, t->unit_bytes,
                        t->unit_bytes > t->element_bytes ? ": align it, or ask for align elem" : "");
@@ -95,7 +100,7 @@ static attune_status check_pointer(const attune_variant *v, const char *name, co
   if (!pointer && needed && attune__has(v, feature))
     return attune_fail(ATTUNE_INVALID, "%s is NULL, must be a device pointer: the kernel is for %s",
                        name, attune__feature_name(__builtin_ctz(feature)));
-  if ((uintptr_t)pointer % (uintptr_t)bytes == 0) return ATTUNE_OK;
+  if (is_multiple((uintptr_t)pointer, bytes)) return ATTUNE_OK;
   return attune_fail(ATTUNE_INVALID, "%s is %p, not a multiple of %d bytes", name, pointer, bytes);
 }
 

@@ -29,9 +29,10 @@ typedef enum attune__map_swizzle {
 } attune__map_swizzle;
 
 typedef struct attune__tensormap {
+  uint64_t base; /* device address, a multiple of 16 */
+  /* From here on its form, without padding between members. */
+  uint32_t rank; /* 1..5; axis 0 is the dense one */
   attune__map_type type;
-  uint32_t rank;                           /* 1..5; axis 0 is the dense one */
-  uint64_t base;                           /* device address, a multiple of 16 */
   uint64_t extent[ATTUNE__TENSORMAP_RANK]; /* elements, 1..2^32 - 1 */
   uint64_t stride[ATTUNE__TENSORMAP_RANK]; /* bytes, multiples of 16 below 2^40; [0] is not used */
   uint32_t box[ATTUNE__TENSORMAP_RANK];    /* elements, 1..256 */
