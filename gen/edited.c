@@ -17,6 +17,8 @@
 /* What emit writes before each kernel of several. */
 static const char separator[] = "// ==== kernel ";
 static const char spec_mark[] = "// spec ";
+/* A kernel without it cannot be launched early. */
+static const char launch_wait[] = "griddepcontrol.wait";
 /* Before the path in #line, as templates have it: the CPU device's reports take it away again, and
  * no folder of this machine comes before it. */
 static const char root[] = "/attune/";
@@ -194,6 +196,7 @@ static attune_status read_part(const char *path, int line, const char *text, siz
   if (status == ATTUNE_OK) status = check_sheet(path, line, text, &out->kernel);
   if (status == ATTUNE_OK) status = compare(&out->kernel, text, size, &out->changed);
   if (status != ATTUNE_OK) return status;
+  if (!memmem(text, size, launch_wait, strlen(launch_wait))) out->kernel.recipe.early = 0;
   out->line = line;
   out->text = with_line(path, line, text, size);
   return out->text ? ATTUNE_OK

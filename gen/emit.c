@@ -170,6 +170,7 @@ static void add_map(attune__text *out, const char *name, const char *note) {
 
 static void add_params(attune__text *out, const attune_kernel *kernel) {
   attune__lua_int(out, "param_bytes", kernel->recipe.param_bytes);
+  attune__lua_bool(out, "early", kernel->recipe.early != 0);
   attune__text_puts(out, "params = {\n");
   for (const param *p = params_of(kernel->variant.op); p->name; p++) {
     attune__text_puts(out, "  {");

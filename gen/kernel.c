@@ -15,6 +15,8 @@ static attune_status check_pins(const attune_variant *variant, const attune_pins
                      variant->pins, digest);
 }
 
+enum { EARLY_FROM = 90 }; /* compute capability from which on there is griddepcontrol */
+
 static void fill_recipe(const attune_model *model, attune_kernel *kernel) {
   attune_recipe *recipe = &kernel->recipe;
   recipe->abi = ATTUNE_ABI;
@@ -22,6 +24,7 @@ static void fill_recipe(const attune_model *model, attune_kernel *kernel) {
   recipe->smem_bytes = kernel->ledger.bytes;
   recipe->block_m = kernel->tile.block_m, recipe->block_n = kernel->tile.block_n;
   recipe->cluster = 1;
+  recipe->early = attune__arch_cc(kernel->variant.arch) >= EARLY_FROM;
   model->recipe(&kernel->variant, &kernel->tile, recipe);
   recipe->param_bytes = (uint32_t)attune__param_bytes(kernel->variant.op, recipe->maps != 0);
 }

@@ -15,10 +15,11 @@ enum {
   JOB_WORDS = 12,         /* of struct Job */
   SM_REGISTERS = 65536,   /* hopper's, for the threads of a block */
   REGISTERS_LOAD = 32,    /* of a thread that loads */
-  REGISTERS_BESIDE = 32,  /* what NVRTC 13.0 needs beside scores, P and O to spill nowhere */
+  REGISTERS_BESIDE = 28,  /* what NVRTC 13.0 needs beside scores, P and O to spill nowhere */
   PRODUCT_BESIDE = 26,    /* what it keeps free beside the scores of one instruction (C7602) */
   MOST_OF_24_WARPS = 100, /* scores, P and O: 98 are in order, 104 are serialised (C7512) */
   MAX_STAGES = 8,
+  FROM_KEYS = 192,         /* order 1 pays */
   SMEM_FOR_ITEMS = 230400, /* of a block's 227 KB, beside zeros, jobs and barriers */
   MAX_ROWS = 256           /* of a TMA box, and of a product's N */
 };
@@ -43,9 +44,10 @@ static int registers_output(const attune_variant *v, const attune_tile *t) {
   return t->block_n / 4 + attune__wgmma_padded(v->head_dim_qk) / 2;
 }
 
-/* Scores of a thread, then P and O; never all three. */
+/* Scores of a thread, then P and O; never all three. Order knob 1: the next scores beside O. */
 static int registers(const attune_variant *v, const attune_tile *t) {
   int scores = t->block_n / 2, output = registers_output(v, t);
+  if (t->order) scores += attune__wgmma_padded(v->head_dim_qk) / 2;
   int bounds = 8 * attune__mask_has_lower(v->mask) + 4 * attune__mask_has_upper(v->mask);
   return (scores > output ? scores : output) + bounds + REGISTERS_BESIDE;
 }
@@ -53,6 +55,11 @@ static int registers(const attune_variant *v, const attune_tile *t) {
 /* Items whose tiles take turns at once must all have come. */
 static int items_of_a_turn(const attune_tile *t) {
   return (attune__wgmma_groups(t) + tiles(t) - 2) / tiles(t) + 1;
+}
+
+/* Order knob 1: a tile leaves its item once that of the warpgroup's next tile has come. */
+static int items_apart(const attune_tile *t) {
+  return (attune__wgmma_groups(t) + tiles(t) - 1) / tiles(t);
 }
 
 static int legal_fields(const attune_tile *t, char *reason, size_t size) {
@@ -68,8 +75,8 @@ static int legal_fields(const attune_tile *t, char *reason, size_t size) {
     return snprintf(reason, size, "block_k, share_kv: family short has 0"), 0;
   if (t->stages < 1 || t->stages > MAX_STAGES)
     return snprintf(reason, size, "stages %d: family short has 1 to %d", t->stages, MAX_STAGES), 0;
-  if (t->turns > 1 || t->chains > 3 || t->chains >= t->block_n / 4)
-    return snprintf(reason, size, "turns is 0 or 1, chains 0 to 3"), 0;
+  if (t->turns > 1 || t->order > 1 || t->chains > 3 || t->chains >= t->block_n / 4)
+    return snprintf(reason, size, "turns and order are 0 or 1, chains 0 to 3"), 0;
   return 1;
 }
 
@@ -98,6 +105,14 @@ static int legal(const attune_variant *v, const attune_tile *t, char *reason, si
     return snprintf(reason, size, "turns 1: %d warpgroups need more than %d stages",
                     attune__wgmma_groups(t), t->stages),
            0;
+  if (t->order && t->block_n < ATTUNE__WGMMA_ROWS) /* K stands for the rows of a tile that is not */
+    return snprintf(reason, size, "order 1: block_n %d, from %d on", t->block_n,
+                    ATTUNE__WGMMA_ROWS),
+           0;
+  if (t->order && items_apart(t) >= t->stages)
+    return snprintf(reason, size, "order 1: %d warpgroups need more than %d stages",
+                    attune__wgmma_groups(t), t->stages),
+           0;
   if (t->block_n / 2 + PRODUCT_BESIDE > registers_at_start(t))
     return snprintf(reason, size, "registers: scores need %d, a thread starts with %d",
                     t->block_n / 2 + PRODUCT_BESIDE, registers_at_start(t)),
@@ -118,7 +133,8 @@ static const int lengths[] = {32,  48,  64,  80,  96,  112, 128, 144,
 
 /* As many stages as an SM holds: what is in flight is what this family is about. Maxima in two
  * chains. Turns wherever they can be: on an H200 (2026-11-30) they take 4 % at 197 keys, 3 % at 256
- * and at 128, nothing at 77. */
+ * and at 128, nothing at 77. The next scores beside O take 4 % at 197 keys, 2 % at 256, and cost 2
+ * to 4 % at 160 and fewer. */
 static int candidates(const attune_variant *v, attune_tile *out, int max) {
   int count = 0;
   for (size_t k = 0; k < sizeof lengths / sizeof *lengths; k++) {
@@ -133,6 +149,8 @@ static int candidates(const attune_variant *v, attune_tile *out, int max) {
                          .warps = (uint8_t)warps,
                          .chains = 1};
       t->turns = items_of_a_turn(t) <= t->stages;
+      t->order = t->block_n >= FROM_KEYS && items_apart(t) < t->stages;
+      if (registers(v, t) > registers_multiply(t)) t->order = 0;
     }
   }
   return count;
@@ -202,7 +220,7 @@ static void cost(const attune_variant *v, const attune_tile *t, const attune_boa
 const attune_model attune__model_attn_fwd_short = {
     .op = ATTUNE_OP_ATTN_FWD,
     .family = ATTUNE_FAMILY_SHORT,
-    .knobs = 1u << ATTUNE__TILE_turns | 1u << ATTUNE__TILE_chains,
+    .knobs = 1u << ATTUNE__TILE_order | 1u << ATTUNE__TILE_turns | 1u << ATTUNE__TILE_chains,
     .template_path = "attn_fwd/short.cu",
     .candidates = candidates,
     .legal = legal,

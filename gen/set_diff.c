@@ -23,6 +23,7 @@ static const struct {
                {"cluster", offsetof(attune_entry, recipe.cluster)},
                {"workspace", offsetof(attune_entry, recipe.workspace)},
                {"persistent", offsetof(attune_entry, recipe.persistent)},
+               {"early", offsetof(attune_entry, recipe.early)},
                {"maps", offsetof(attune_entry, recipe.maps)},
                {"rows of Q's box", offsetof(attune_entry, recipe.box[ATTUNE_MAP_Q].rows)},
                {"columns of Q's box", offsetof(attune_entry, recipe.box[ATTUNE_MAP_Q].columns)},

@@ -77,7 +77,8 @@ static void add_launch(const attune_kernel *kernel, attune__text *out) {
   const attune_recipe *recipe = &kernel->recipe;
   attune__text_printf(out, "launch  %u threads a block, ", recipe->threads);
   attune__text_grouped(out, recipe->smem_bytes);
-  attune__text_puts(out, " bytes of shared memory\n");
+  attune__text_puts(out, " bytes of shared memory");
+  attune__text_puts(out, recipe->early ? ", early: it waits itself for what is ahead\n" : "\n");
   attune__text_printf(out, "grid    %s\n", grid_text(recipe->grid));
 }
 

@@ -48,9 +48,9 @@ static void planned(attune__text *key, const attune_kernel *kernel) {
     number(key, "value", kernel->constant[i].value);
   }
   const attune_recipe *r = &kernel->recipe;
-  attune__text_printf(key, "recipe %u %u %u %u %u %u %u %u %u\n", r->abi, r->param_bytes,
+  attune__text_printf(key, "recipe %u %u %u %u %u %u %u %u %u %u\n", r->abi, r->param_bytes,
                       r->threads, r->smem_bytes, r->grid, r->block_m, r->block_n, r->cluster,
-                      r->workspace);
+                      r->workspace, r->early);
 }
 
 static attune_status made_by(attune__text *key, const attune_kernel *kernel) {

@@ -305,7 +305,13 @@ ATTUNE_API attune_status attune_prepare(attune_context *context, const attune_pr
                                         attune_program **out);
 /* Launches on a CUstream / cudaStream_t (NULL: the legacy default stream). args is the op's
  * argument struct. Only launches: no allocation, lock, synchronisation or compile; usable under
- * capture. Arguments are copied before it returns. Batch, heads or lengths of 0 are legal. */
+ * capture. Arguments are copied before it returns. Batch, heads or lengths of 0 are legal.
+ *
+ * From compute capability 9.0 on kernels wait themselves for what is ahead of them in the stream,
+ * and are launched so that they may be placed before that has ended (programmatic dependent launch,
+ * CUDA programming guide; drivers from CUDA 12.3 on). Nothing is read or written before the wait:
+ * the stream's order holds. Whoever reads edges of captured graphs by calls that know no edge data
+ * sets the environment variable ATTUNE_EARLY_LAUNCH to 0 before attune_open. */
 ATTUNE_API attune_status attune_launch(attune_program *program, const void *args, void *stream);
 /* prepare and launch in a row; the shape is taken from the problem's twin fields in args. */
 ATTUNE_API attune_status attune_launch_problem(attune_context *context,

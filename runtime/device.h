@@ -16,6 +16,7 @@ typedef struct attune__graph attune__graph;       /* recorded launches */
 typedef struct attune__launch_config {
   uint32_t grid; /* blocks, one-dimensional */
   uint32_t threads, smem_bytes, cluster;
+  uint32_t early; /* 1: may begin before what is ahead of it in the stream has ended */
 } attune__launch_config;
 
 typedef struct attune__device_ops {

@@ -23,6 +23,7 @@ typedef struct cuda_device {
   attune__cuda_ordinal ordinal;
   attune__cuda_context context;
   attune__cuda_event begin, end;
+  int early; /* launches may begin before what is ahead of them in the stream has ended */
 } cuda_device;
 
 /* The library API (CUDA 12) where the driver has it, else a module. */
@@ -173,6 +174,22 @@ static void cuda_unload(attune__device *device, attune__function *f) {
 
 /* ---- launching ------------------------------------------------------------------------------- */
 
+/* A kernel that waits itself for what is ahead of it in the stream is placed on the SMs as they get
+ * free (programmatic dependent launch, CUDA programming guide). */
+static attune__cuda_result launch_early(const cuda_device *d, attune__function *f,
+                                        const attune__launch_config *config, void **arguments,
+                                        void *stream) {
+  attune__cuda_launch_attribute early = {.id = CUDA_LAUNCH_PROGRAMMATIC_STREAM_SERIALIZATION,
+                                         .value = {.on = 1}};
+  const attune__cuda_launch_config how = {.grid = {config->grid, 1, 1},
+                                          .block = {config->threads, 1, 1},
+                                          .smem_bytes = config->smem_bytes,
+                                          .stream = stream,
+                                          .attributes = &early,
+                                          .attribute_count = 1};
+  return d->cuda->launch_with(&how, f->function, arguments, NULL);
+}
+
 /* The kernel takes one struct; the driver knows its size and copies it during the call. */
 static attune_status cuda_launch(attune__device *device, attune__function *f,
                                  const attune__launch_config *config, const void *params,
@@ -183,8 +200,11 @@ static attune_status cuda_launch(attune__device *device, attune__function *f,
   attune_status status = enter_from_outside(d, &entered);
   if (status) return status;
   void *arguments[] = {(void *)(uintptr_t)params};
-  attune__cuda_result result = d->cuda->launch(f->function, config->grid, 1, 1, config->threads, 1,
-                                               1, config->smem_bytes, stream, arguments, NULL);
+  attune__cuda_result result =
+      d->early && config->early
+          ? launch_early(d, f, config, arguments, stream)
+          : d->cuda->launch(f->function, config->grid, 1, 1, config->threads, 1, 1,
+                            config->smem_bytes, stream, arguments, NULL);
   if (entered) leave(d);
   return check(d->cuda, result, "launching on", d->base.facts.name);
 }
@@ -495,6 +515,14 @@ static attune_status read_facts(cuda_device *d) {
   return check(cuda, result, "asking", "the device for its facts");
 }
 
+/* Captured into graphs since CUDA 12.3. */
+static int may_launch_early(const cuda_device *d) {
+  enum { SINCE = 12030 };
+  const char *wish = getenv("ATTUNE_EARLY_LAUNCH");
+  if (wish && !strcmp(wish, "0")) return 0;
+  return d->cuda->launch_with && d->base.facts.driver_cuda >= SINCE;
+}
+
 static attune_status make_context(cuda_device *d) {
   const attune__cuda *cuda = d->cuda;
   attune_status status = check(cuda, cuda->primary_retain(&d->context, d->ordinal),
@@ -537,6 +565,7 @@ attune_status attune__cuda_open(int ordinal, attune__device **out) {
   d->cuda = cuda;
   d->ordinal = picked;
   status = read_facts(d);
+  d->early = may_launch_early(d);
   if (!status) status = make_context(d);
   if (status)
     cuda_close(&d->base);

@@ -52,6 +52,23 @@ enum { CUDA_FUNC_MAX_DYNAMIC_SMEM = 8 }; /* CUfunction_attribute */
 enum { CUDA_CAPTURE_RELAXED = 2 };       /* CUstreamCaptureMode */
 enum { CUDA_STREAM_NON_BLOCKING = 1 };   /* CUstream_flags: no waiting for the default stream */
 
+enum { CUDA_LAUNCH_PROGRAMMATIC_STREAM_SERIALIZATION = 6 }; /* CUlaunchAttributeID */
+/* CUlaunchAttribute, of which the value is a union of 64 bytes. */
+typedef struct attune__cuda_launch_attribute {
+  int id;
+  union {
+    int on;
+    uint64_t words[8];
+  } value;
+} attune__cuda_launch_attribute;
+/* CUlaunchConfig. */
+typedef struct attune__cuda_launch_config {
+  unsigned grid[3], block[3], smem_bytes;
+  attune__cuda_stream stream;
+  attune__cuda_launch_attribute *attributes;
+  unsigned attribute_count;
+} attune__cuda_launch_config;
+
 /* X(required, member, symbol, arguments). What is not required is NULL on older drivers. */
 #define ATTUNE__CUDA_FUNCTIONS(X)                                                                  \
   X(1, driver_version, "cuDriverGetVersion", (int *))                                              \
@@ -86,6 +103,8 @@ enum { CUDA_STREAM_NON_BLOCKING = 1 };   /* CUstream_flags: no waiting for the d
   X(1, launch, "cuLaunchKernel",                                                                   \
     (attune__cuda_function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,  \
      attune__cuda_stream, void **, void **))                                                       \
+  X(0, launch_with, "cuLaunchKernelEx",                                                            \
+    (const attune__cuda_launch_config *, attune__cuda_function, void **, void **))                 \
   X(0, encode_map, "cuTensorMapEncodeTiled",                                                       \
     (void *, int, unsigned, void *, const uint64_t *, const uint64_t *, const uint32_t *,          \
      const uint32_t *, int, int, int, int))                                                        \

@@ -34,13 +34,13 @@ typedef struct attune_entry_head {
   attune_tile tile;
   char compiler[32];
   char name[ATTUNE_NAME_MAX];
-  char zero[4]; /* fills up to 8 bytes */
+  char zero[8]; /* fills up to 8 bytes */
 } attune_entry_head;
 
 _Static_assert(sizeof(attune_entry_head) == 16 + 24 * ATTUNE_PAYLOADS + 32 * ATTUNE_MAX_PINS + 4 +
                                                 sizeof(attune_recipe) + sizeof(attune_facts) +
                                                 sizeof(attune_variant) + sizeof(attune_tile) + 32 +
-                                                ATTUNE_NAME_MAX + 4,
+                                                ATTUNE_NAME_MAX + 8,
                "head has padding: choose the size of zero[] so that there is none");
 _Static_assert(sizeof(((attune_pinset *)0)->pin[0].name) == 24, "pins have outgrown the head");
 

@@ -19,7 +19,7 @@
 /* Tensor maps of a kernel that loads by TMA. */
 enum { ATTUNE_MAP_Q, ATTUNE_MAP_K, ATTUNE_MAP_V, ATTUNE_MAP_O, ATTUNE_MAPS };
 
-enum { ATTUNE_ENTRY_VERSION = 2, ATTUNE_ENTRY_MAX = 64 << 20 };
+enum { ATTUNE_ENTRY_VERSION = 3, ATTUNE_ENTRY_MAX = 64 << 20 };
 
 typedef enum attune_payload {
   ATTUNE_PAYLOAD_CUBIN = 0,  /* ELF, raw */
@@ -52,7 +52,9 @@ typedef struct attune_recipe {
   uint32_t workspace;  /* ATTUNE_WORKSPACES */
   uint32_t persistent; /* blocks on an SM that take one tile of the grid after the other; 0: a block
                           a tile */
-  uint32_t maps;       /* 1: tensor maps of Q, K, V and O stand behind the parameter block */
+  uint32_t early; /* 1: the kernel itself waits for what runs ahead of it in its stream, so it may
+                     be launched before that has ended (griddepcontrol.wait) */
+  uint32_t maps;  /* 1: tensor maps of Q, K, V and O stand behind the parameter block */
   struct {
     uint32_t rows,
         columns; /* elements that one TMA instruction moves; a row is a swizzle's width */

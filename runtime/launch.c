@@ -102,6 +102,8 @@ attune_status attune__recipe_check(const attune_entry *entry) {
     wrong = "block_m is 0";
   else if (r->grid == ATTUNE_GRID_S_TILES && r->block_n == 0)
     wrong = "block_n is 0";
+  else if (r->early > 1)
+    wrong = "it is neither launched early nor not";
   else if (r->cluster != 1)
     wrong = "it launches in clusters";
   if (!wrong) return ATTUNE_OK;
@@ -190,7 +192,8 @@ attune_status attune__launch(attune__device *device, const attune__part *parts, 
     attune__launch_config config = {.grid = limit_blocks(device, recipe, blocks[i]),
                                     .threads = recipe->threads,
                                     .smem_bytes = recipe->smem_bytes,
-                                    .cluster = recipe->cluster};
+                                    .cluster = recipe->cluster,
+                                    .early = recipe->early};
     if (blocks[i] == 0) continue; /* no tiles of S: there are no keys */
     status = recipe->maps ? launch_with_maps(device, &parts[i], &config, variant, &params, stream)
                           : device->ops->launch(device, parts[i].function, &config, &params,

@@ -149,6 +149,7 @@ static attune_recipe recipe_of(const attune_entry *entry) {
                          .block_m = entry->tile.block_m,
                          .block_n = entry->tile.block_n,
                          .cluster = 1,
+                         .early = 1,
                          .workspace = standard ? ATTUNE_WORKSPACE_SCORES : ATTUNE_WORKSPACE_NONE};
 }
 

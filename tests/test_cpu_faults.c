@@ -10,11 +10,23 @@ typedef struct target {
   const char *kernel;
   attune_shape shape;
   void (*arrange)(attune_attn_args *args);
+  const char *arch; /* NULL: sm_80 */
 } target;
 
 static const target plain = {"attn_fwd_sm80_fp32_d64_causal__fma_m32n32",
                              {2, 2, 1, 70, 133, -1, 0, ATTUNE_CORNER_BOTTOM_RIGHT},
+                             NULL,
                              NULL};
+
+/* Launched before what is ahead of it in the stream has ended. */
+static const target early = {"attn_fwd_sm90a_fp32_d64_causal__fma_m32n32",
+                             {2, 2, 1, 70, 133, -1, 0, ATTUNE_CORNER_BOTTOM_RIGHT},
+                             NULL,
+                             "sm_90a"};
+static const target early_tma = {"attn_fwd_sm90a_bf16_d64__wgmma_m128n64s2w12",
+                                 {1, 2, 1, 70, 133, -1, -1, ATTUNE_CORNER_BOTTOM_RIGHT},
+                                 NULL,
+                                 "sm_90a"};
 
 /* Two sequences of 30 and 34 queries, 100 and 33 keys, and room behind both; a bias of [34, 100]
  * with a gap for all of them, heads too. */
@@ -29,7 +41,8 @@ static void pack(attune_attn_args *a) {
 
 static const target packed = {"attn_fwd_sm80_fp32_d64_causal_bias_varlen__fma_m32n32",
                               {1, 2, 1, 100, 133, -1, 0, ATTUNE_CORNER_BOTTOM_RIGHT},
-                              pack};
+                              pack,
+                              NULL};
 
 /* A missing barrier shows as the first of these that the schedule meets. */
 #define UNSYNCHRONISED                                                                             \
@@ -132,7 +145,7 @@ static void expect_report(const target *on, const seed *s, uint64_t schedule) {
   attune_cpu_options options = attune_cpu_options_init();
   attune_context *context;
   trial_part part;
-  options.arch = "sm_80", options.schedule_seed = schedule;
+  options.arch = on->arch ? on->arch : "sm_80", options.schedule_seed = schedule;
   must(attune_cpu_open(&options, &context));
   trial_compile(on->kernel, plant, (void *)(uintptr_t)s, &part);
   attune_program *program = trial_program(context, &part, 1);
@@ -163,6 +176,18 @@ START_TEST(seeded_faults_of_features_are_found) {
 }
 END_TEST
 
+#define TOO_EARLY "the kernel is launched early and has not come to griddepcontrol.wait"
+START_TEST(tensors_are_not_touched_before_the_wait) {
+  const seed none = {"griddepcontrol.wait;", "", TOO_EARLY, NULL};
+  expect_report(&early, &none, 0);
+  expect_report(&early_tma, &none, 0);
+  const seed some = {"asm volatile(\"griddepcontrol.wait;\"",
+                     "if (threadIdx.x % 32 != 5) asm volatile(\"griddepcontrol.wait;\"", TOO_EARLY,
+                     NULL};
+  expect_report(&early, &some, 0);
+}
+END_TEST
+
 /* What one schedule shows as unwritten, another may show as a race. */
 START_TEST(races_are_found_in_any_schedule) {
   seed any = seeds[1];
@@ -175,4 +200,4 @@ START_TEST(races_are_found_in_any_schedule) {
 END_TEST
 
 TEST_MAIN("cpu_faults", seeded_faults_are_found, seeded_faults_of_features_are_found,
-          races_are_found_in_any_schedule)
+          tensors_are_not_touched_before_the_wait, races_are_found_in_any_schedule)

@@ -211,12 +211,15 @@ START_TEST(warpgroup_kernels) {
 END_TEST
 
 /* Family short: one panel and several, keys that end in half a step of P V, fewer rows a tile than
- * queries, a tile beyond the queries, packed heads, and warpgroups that take turns. */
+ * queries, a tile beyond the queries, packed heads, warpgroups that take turns, and the next scores
+ * before O leaves. */
 START_TEST(kernels_of_few_keys) {
   static const char *const names[] = {"attn_fwd_sm90a_bf16_d64__short_m72n136s2w16c1",
                                       "attn_fwd_sm90a_fp16_d40_causal__short_m64n144s2w12t1",
                                       "attn_fwd_sm90a_bf16_d32_window__short_m136n136s3w16t1c2",
-                                      "attn_fwd_sm90a_fp16_d72_window__short_m128n144s2w16"};
+                                      "attn_fwd_sm90a_fp16_d72_window__short_m128n144s2w16",
+                                      "attn_fwd_sm90a_bf16_d64__short_m72n136s3w16o1t1c1",
+                                      "attn_fwd_sm90a_fp16_d32_window__short_m64n144s5w20o1"};
   for (size_t k = 0; k < sizeof names / sizeof *names; k++) run_program("sm_90a", &names[k], 1);
 }
 END_TEST

@@ -11,7 +11,7 @@
 enum { WORDS = ATTUNE__TENSORMAP_BYTES / 8 };
 
 /* What the made-up driver counts. */
-static int *pushes, *depth, *encoded, *replaced;
+static int *pushes, *depth, *encoded, *replaced, *early;
 static int (*push)(void *);
 static int (*pop)(void **);
 static int (*retain)(void **, int);
@@ -32,10 +32,11 @@ static void open_device(void) {
   fake_remove(folder);
   pushes = dlsym(library, "fake_pushes"), depth = dlsym(library, "fake_depth");
   encoded = dlsym(library, "fake_encoded"), replaced = dlsym(library, "fake_replaced");
+  early = dlsym(library, "fake_early");
   *(void **)&push = dlsym(library, "cuCtxPushCurrent_v2");
   *(void **)&pop = dlsym(library, "cuCtxPopCurrent_v2");
   *(void **)&retain = dlsym(library, "cuDevicePrimaryCtxRetain");
-  ck_assert(pushes && depth && encoded && replaced && push && pop && retain);
+  ck_assert(pushes && depth && encoded && replaced && early && push && pop && retain);
   ck_assert_msg(attune__cuda_open(0, &device) == ATTUNE_OK, "%s", attune_error());
 }
 
@@ -187,6 +188,28 @@ START_TEST(the_context_is_left_as_found) {
 }
 END_TEST
 
+/* A kernel that waits itself is launched early, unless the environment says otherwise when the
+ * device is opened. */
+START_TEST(early_launches) {
+  attune__device *patient;
+  _Alignas(64) unsigned char params[8] = {0};
+  attune__launch_config config = {.grid = 3, .threads = 32, .cluster = 1};
+  struct attune__function *function = calloc(1, 256);
+  setenv("ATTUNE_EARLY_LAUNCH", "0", 1);
+  ck_assert_msg(attune__cuda_open(0, &patient) == ATTUNE_OK, "%s", attune_error());
+  unsetenv("ATTUNE_EARLY_LAUNCH");
+  for (config.early = 0; config.early < 2; config.early++) {
+    *early = 0;
+    ck_assert_int_eq(patient->ops->launch(patient, function, &config, params, 8, NULL), ATTUNE_OK);
+    ck_assert_int_eq(*early, 0);
+    ck_assert_int_eq(device->ops->launch(device, function, &config, params, 8, NULL), ATTUNE_OK);
+    ck_assert_int_eq(*early, (int)config.early);
+  }
+  patient->ops->close(patient);
+  free(function);
+}
+END_TEST
+
 START_TEST(opens) {
   open_device();
 }
@@ -199,4 +222,5 @@ END_TEST
 
 TEST_MAIN("device cuda", opens, a_form_is_encoded_once, a_map_that_was_there_costs_no_call,
           many_addresses_are_of_one_form, forms_are_not_mixed_up, many_forms_push_out_the_oldest,
-          threads_keep_their_own, a_refused_map_is_not_kept, the_context_is_left_as_found, closes)
+          threads_keep_their_own, a_refused_map_is_not_kept, the_context_is_left_as_found,
+          early_launches, closes)

@@ -119,7 +119,7 @@ static attune_entry make_entry(void) {
   entry.recipe.abi = ATTUNE_ABI;
   entry.recipe.param_bytes = (uint32_t)attune__param_bytes(ATTUNE_OP_ATTN_FWD, 0);
   entry.recipe.threads = 128, entry.recipe.smem_bytes = 98304;
-  entry.recipe.grid = ATTUNE_GRID_Q_TILES, entry.recipe.cluster = 1;
+  entry.recipe.grid = ATTUNE_GRID_Q_TILES, entry.recipe.cluster = 1, entry.recipe.early = 1;
   entry.recipe.block_m = 64, entry.recipe.block_n = 32;
   entry.facts.registers = 168, entry.facts.spill_bytes = 8;
   entry.facts.stack_bytes = 16, entry.facts.static_smem = 1024;
@@ -246,6 +246,7 @@ START_TEST(what_cannot_be_read_is_not_written) {
   UNWRITABLE(entry.recipe.grid = 0);
   UNWRITABLE(entry.recipe.workspace = 77);
   UNWRITABLE(entry.recipe.block_m = 0);
+  UNWRITABLE(entry.recipe.early = 2);
   UNWRITABLE(cubin.section[1].sh_size = 1 << 20);
   UNWRITABLE(entry.payload[ATTUNE_PAYLOAD_CUBIN].bytes -= 1);
   UNWRITABLE(entry.payload[ATTUNE_PAYLOAD_PTX].bytes = (64 << 20) + 1);

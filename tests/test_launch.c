@@ -114,6 +114,7 @@ START_TEST(recipes_that_cannot_be_launched_are_refused) {
   WRONG(recipe.block_m, 0);
   WRONG(recipe.block_n, 0);
   WRONG(recipe.cluster, 2);
+  WRONG(recipe.early, 2);
 #undef WRONG
 }
 END_TEST
@@ -166,6 +167,7 @@ START_TEST(a_launch_takes_its_numbers_from_the_recipe) {
   ck_assert_uint_eq(b.log.launch[0].config.threads, 256);
   ck_assert_uint_eq(b.log.launch[0].config.smem_bytes, 1024);
   ck_assert_uint_eq(b.log.launch[0].config.cluster, 1);
+  ck_assert_uint_eq(b.log.launch[0].config.early, 1);
   ck_assert_ptr_eq(b.log.launch[0].stream, fake_address(0x1234));
   ck_assert_uint_eq(b.log.launch[0].param_bytes, sizeof(attune_params_attn_fwd));
   ck_assert_ptr_eq(b.log.launch[0].params.o, args.o.data);

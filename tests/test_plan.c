@@ -614,12 +614,16 @@ START_TEST(a_kernel_knows_how_it_is_launched) {
   ck_assert_uint_eq(k.recipe.grid, ATTUNE_GRID_Q_TILES);
   ck_assert_uint_eq(k.recipe.block_m, 64);
   ck_assert_uint_eq(k.recipe.cluster, 1);
+  ck_assert_uint_eq(k.recipe.early, 1);
   ck_assert_uint_gt(k.recipe.param_bytes, 200);
   ck_assert_int_eq(k.constant_count, 4);
   ck_assert_str_eq(k.constant[2].name, "kVecV");
   ck_assert_int_eq(k.constant[2].value, 4);
   ck_assert_str_eq(k.constant[3].name, "kBlocksPerSM");
   ck_assert_int_eq(k.constant[3].value, 1); /* 144 registers: 3 warps on each part of an SM */
+  v.arch = attune__arch(89, 0);             /* has no griddepcontrol */
+  ck_assert_int_eq(attune__kernel_make(&v, &t, NULL, &k), ATTUNE_OK);
+  ck_assert_uint_eq(k.recipe.early, 0);
   t.block_m = 80;
   ck_assert_int_eq(attune__kernel_make(&v, &t, NULL, &k), ATTUNE_INVALID);
   ck_assert_str_eq(attune_error(), "tile: block_m 80: 8 warps make 16 rows of lanes, so block_m is "

@@ -116,6 +116,15 @@ START_TEST(edited_for_the_better) {
 }
 END_TEST
 
+/* Without the wait a kernel is launched when what is ahead of it has ended. */
+START_TEST(edited_to_be_patient) {
+  emit("attn_fwd_sm90a_fp32_d32_causal__fma_m32n32");
+  edit("  asm volatile(\"griddepcontrol.wait;\" ::: \"memory\");\n", "");
+  ck_assert_msg(verify() == 0, "%s", output);
+  expect("verified 1 of 1 kernels on cpu\n");
+}
+END_TEST
+
 START_TEST(several_kernels) {
   emit("attn_standard_sm80_fp32_d32");
   int third = line_of("// attn_standard_pv");
@@ -267,7 +276,8 @@ START_TEST(the_folder_goes) {
 }
 END_TEST
 
-TEST_MAIN("source", untouched, edited_for_the_better, several_kernels, one_part_of_several, pinned,
-          a_wrong_result_is_caught, a_lost_rescale_is_caught, an_empty_row_is_judged,
-          a_race_is_caught, an_error_has_the_files_line, shared_memory_must_match_the_ledger,
-          a_touched_sheet_is_refused, files_that_are_none, the_folder_goes)
+TEST_MAIN("source", untouched, edited_for_the_better, edited_to_be_patient, several_kernels,
+          one_part_of_several, pinned, a_wrong_result_is_caught, a_lost_rescale_is_caught,
+          an_empty_row_is_judged, a_race_is_caught, an_error_has_the_files_line,
+          shared_memory_must_match_the_ledger, a_touched_sheet_is_refused, files_that_are_none,
+          the_folder_goes)

@@ -30,6 +30,7 @@ static const struct {
 } variables[] = {
     {"ATTUNE_CACHE_DIR", "folder of the kernels compiled at their first call"},
     {"ATTUNE_NO_JIT", "1: a miss is an error, nothing is compiled"},
+    {"ATTUNE_EARLY_LAUNCH", "0: launches begin when what is ahead of them in the stream has ended"},
     {"ATTUNE_NVRTC", "path of the libnvrtc.so to use, and no other"},
     {"ATTUNE_TEMPLATES", "folder of templates in place of the built-in ones"},
     {"XDG_CACHE_HOME", "its attune/ is the folder of kernels, after ATTUNE_CACHE_DIR"},

@@ -161,6 +161,7 @@ static attune_status cpu_launch(attune__device *device, attune__function *f,
                                .threads = config->threads,
                                .smem_bytes = config->smem_bytes,
                                .cluster = config->cluster,
+                               .early = config->early != 0,
                                .options = options_of(d)};
   status =
       attune__gmem_make(tensors.tensor, tensors.count, !launch.options.unchecked, &launch.gmem);

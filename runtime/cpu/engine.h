@@ -42,6 +42,7 @@ typedef struct attune__cpu_launch {
   const char *kernel;          /* for reports */
   const unsigned char *params; /* 64-byte aligned, with tagged pointers */
   uint32_t grid, threads, smem_bytes /* dynamic */, cluster;
+  int early; /* what is ahead in the stream may still run until griddepcontrol.wait */
   attune__gmem *gmem;
   attune_cpu_options options;
 } attune__cpu_launch;
@@ -89,6 +90,7 @@ struct attune__warp {
   int retry; /* waiting: execute the instruction again when woken */
   attune__describe *describe;
   const void *object; /* what it waits at: a barrier, an mbarrier */
+  uint32_t alone;     /* lanes that know that what was ahead of the launch has ended */
 
   /* asynchronous work of this warp (async.c) */
   uint32_t busy; /* registers that unfinished wgmma still write: exec asks attune__async_touch */

@@ -222,5 +222,6 @@ void attune__exec_reset(attune__warp *w) {
   }
   w->pc = 0, w->mask = w->live = ATTUNE__FULL, w->next = UINT32_MAX;
   w->state = ATTUNE__READY, w->retry = 0, w->busy = 0, w->gathered = 0;
+  w->alone = w->engine->launch->early ? 0 : ATTUNE__FULL;
   w->at = program->ins;
 }

@@ -242,6 +242,11 @@ unsigned char *attune__gmem_access(attune__warp *w, int lane, uint64_t address, 
                   (long long)(address - x->tagged), x->tensor.name, bytes);
   if (g->checks) {
     uint64_t dense = row->dense + (address - row->begin);
+    if (lane < 0 ? !w->alone : !(w->alone >> lane & 1))
+      attune__fault(w, lane,
+                    "%s of %s, which what is ahead in the stream may still use: the kernel is "
+                    "launched early and has not come to griddepcontrol.wait",
+                    what, x->tensor.name);
     if (store)
       note_write(w, lane, x, dense, bytes, what);
     else

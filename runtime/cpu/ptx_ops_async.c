@@ -83,6 +83,11 @@ static void run_inc(attune__warp *w, const attune__ins *i, uint32_t active) {
   w->async->registers = registers;
 }
 
+static void run_launch_wait(attune__warp *w, const attune__ins *i, uint32_t active) {
+  (void)i;
+  w->alone |= active;
+}
+
 /* ---- the table ---------------------------------------------------------------------------------
  */
 
@@ -115,9 +120,9 @@ static const attune__opcode rows[] = {
     ROW("fence.proxy.async.global", "", run_nothing)
     REGISTERS("dec", run_dec)
     REGISTERS("inc", run_inc)
-    /* Launches run one after the other, each to its end. */
+    /* Launches run one after the other, each to its end; gmem.c wants the wait none the less. */
     ROW("griddepcontrol.launch_dependents", "", run_nothing)
-    ROW("griddepcontrol.wait", "", run_nothing)
+    ROW("griddepcontrol.wait", "", run_launch_wait)
     /* Caches are not modelled. */
     ROW("prefetch.global.L2", "[g]", run_nothing)
     ROW("prefetch.tensormap", "[g]", run_nothing)

@@ -57,6 +57,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSM)
   extern __shared__ __align__(16) unsigned char smem_bytes[];
   Smem &smem = *reinterpret_cast<Smem *>(smem_bytes);
   //@ include("prim/scalars.cuh")
+  //@ include("prim/early.cuh")
 
   // The grid has a block for each head: that of its first tile of rows, which takes all
   Place place = place_of(params, blockIdx.x * ceil_div(len_q, kBlockM), batch, heads_q, heads_kv,

@@ -28,6 +28,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSM)
   extern __shared__ __align__(16) unsigned char smem_bytes[];
   Smem &smem = *reinterpret_cast<Smem *>(smem_bytes);
   //@ include("prim/scalars.cuh")
+  //@ include("prim/early.cuh")
 
   //@ include("prim/prologue.cuh")
   const QueryRows<const q_t> q = query_rows(place, params.q, params.q_stride_batch,

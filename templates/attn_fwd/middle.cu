@@ -263,6 +263,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
     prefetch_map(&params.map_q), prefetch_map(&params.map_k), prefetch_map(&params.map_v);
     init_barriers(b, course.tiles_of_pass);
   }
+  //@ include("prim/early.cuh")
   __syncthreads();
 
   if (warpgroup == 0) {
@@ -303,7 +304,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
     };
 
     if (warp == 0) {
-      const u64 hint = course.stay && heads_q == heads_kv ? kEvictFirst : kEvictLast;
+      const u64 hint = course.stay && heads_q == heads_kv ? kReadOnce : kEvictLast;
       u32 parity = 0;  // of b.landed
       each_pass([&](const Pass &pass) {
         const Place &place = pass.place;
@@ -410,7 +411,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
       else
         ring.next();
     }
-    stores_wait();
+    stores_have_read();
     return;
   }
   take_registers<kRegistersMultiply>();

@@ -94,14 +94,14 @@ __device__ __forceinline__ Job &job_of(Smem &smem, u32 slot) {
 __device__ __forceinline__ void load_item(const Params &params, const Block &b, const Job &job,
                                           u32 slot, u64 hint) {
   const Place &place = job.place;
-  const bool keys = job.end > job.begin;
+  const bool keys = job.end > job.begin, scores = keys || kOrder;
   const u32 full = b.loaded + 8 * slot, full_v = b.loaded_v + 8 * slot;
-  arrive_and_expect(full, kBytesQ + (keys ? kBytesK : 0));
+  arrive_and_expect(full, kBytesQ + (scores ? kBytesK : 0));
 #pragma unroll
   for (int p = 0; p < kPanels; p++) {
     load_box(b.q(slot) + p * (kBlockM * kPanel), &params.map_q, full, p * kColumns,
              place.row0 / kGroup, place.head_q / kGroup, place.sequence);
-    if (keys)
+    if (scores)
       load_box(b.k(slot) + p * (kBlockN * kPanel), &params.map_k, full, p * kColumns, job.begin,
                place.head_kv, place.sequence, hint);
   }
@@ -218,38 +218,39 @@ __device__ __forceinline__ void finish_rows(const Params &params, const Place &p
   }
 }
 
-// O /= sum.
-__device__ __forceinline__ void scale_output(Rows &rows, const float (&factor)[2]) {
+// O / sum of a thread, rounded: words of two neighbours.
+__device__ __forceinline__ void round_output(u32 (&out)[kPadded / 4], Rows &rows,
+                                             const float (&factor)[2]) {
 #pragma unroll
   for (int e = 0; e < kPadded / 2; e++) rows.o[e] *= factor[half(e)];
   clear_empty(rows.o, factor);
+#pragma unroll
+  for (int w = 0; w < kPadded / 4; w++) out[w] = pack(rows.o[2 * w], rows.o[2 * w + 1]);
 }
 
 // O of a warp's 16 rows, from row `first` of the item on, to their place among the rows of Q.
-__device__ __forceinline__ void keep_output(const Rows &rows, u32 tile_q, int first) {
+__device__ __forceinline__ void keep_output(const u32 (&out)[kPadded / 4], u32 tile_q, int first) {
   __syncwarp();  // rows without a key were cleared apart
 #pragma unroll
   for (int step = 0; step < kStepsO; step++) {
-    const float *o = &rows.o[8 * step];
+    const u32 *o = &out[4 * step];
     const auto place_of_chunk = [&](unsigned row, unsigned chunk) {
       return swizzled_chunk<kPanel, kBlockM>(tile_q, first + row, chunk);
     };
     //@ if tile.block_m % 16 == 8 then
     // The item's last 8 rows
     if (first + 8 == kBlockM) {
-      store_matrices(place_of_chunk(lane() % 8, 2 * step + lane() / 8 % 2), pack(o[0], o[1]),
-                     pack(o[4], o[5]));
+      store_matrices(place_of_chunk(lane() % 8, 2 * step + lane() / 8 % 2), o[0], o[2]);
       continue;
     }
     //@ end
-    store_matrices(place_of_chunk(lane() % 16, 2 * step + lane() / 16), pack(o[0], o[1]),
-                   pack(o[2], o[3]), pack(o[4], o[5]), pack(o[6], o[7]));
+    store_matrices(place_of_chunk(lane() % 16, 2 * step + lane() / 16), o[0], o[1], o[2], o[3]);
   }
 }
 
 // O from the registers, where TMA would write rows that are not in use.
 __device__ __forceinline__ void store_rows(const Params &params, const Place &place,
-                                           const Rows &rows, int row) {
+                                           const u32 (&out)[kPadded / 4], int row) {
   const auto o = query_rows(place, params.o, params.o_stride_batch, params.o_stride_seq,
                             params.o_stride_head);
 #pragma unroll
@@ -258,8 +259,7 @@ __device__ __forceinline__ void store_rows(const Params &params, const Place &pl
     out_t *to = o.at(inside ? row + 8 * h : place.row0);
 #pragma unroll
     for (int g = 0; g < kPadded / 8; g += 2) {
-      const float *x = &rows.o[4 * g + 2 * h];
-      const uint2 four = swap_words(pack(x[0], x[1]), pack(x[4], x[5]));
+      const uint2 four = swap_words(out[2 * g + h], out[2 * g + 2 + h]);
       const int at = (g + odd) * 8 + lane() % 4 / 2 * 4;
       if (inside && at < kHeadDimV) *reinterpret_cast<uint2 *>(to + at) = four;
     }
@@ -292,11 +292,15 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
   };
   const auto load = [&](u32 slot) {
     load_item(params, b, job_of(smem, slot), slot,
-              heads_q / kGroup > heads_kv ? kEvictLast : kEvictFirst);
+              heads_q / kGroup > heads_kv ? kEvictLast : kReadOnce);
   };
   const int first_items = min(items, kStages);
   if (threadIdx.x == 0) init_barriers(b);
+  //@ if early then
+  if (in_use_only) asm volatile("griddepcontrol.wait;" ::: "memory");  // lengths are tensors too
+  //@ end
   if (threadIdx.x < first_items) job_of(smem, threadIdx.x) = find(threadIdx.x);
+  //@ include("prim/early.cuh")
   if (threadIdx.x == 0) load(0);
   //@ if tile.block_n % 16 == 8 then
   if (warpgroup == 1 && threadIdx.x % 128 < 8 * kPanel / 16) {
@@ -323,7 +327,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
         job_of(smem, ring.slot) = next;
         load(ring.slot);
       }
-      stores_wait();
+      stores_have_read();
     } else if (threadIdx.x / 32 == 1 && in_use_only) {
       for (int i = 0; i < items; i++, ring.next()) {
         wait(b.loaded + 8 * ring.slot, ring.parity);
@@ -347,14 +351,24 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
   const int tiles = items * kTiles, rounds = (tiles + kGroups - 1) / kGroups;
   Ring<kStages> ring;
   int t = group;  // the tile in its item
-  for (int n = group; n < (kTurns ? rounds * kGroups : tiles); n += kGroups, t += kGroups) {
+  const auto find_tile = [&] {
+    while (t >= kTiles) t -= kTiles, ring.next();
+  };
+  float s[kBlockN / 2];
+  if (kOrder && group < tiles) {
+    find_tile();
+    wait(b.loaded + 8 * ring.slot, ring.parity);
+    start_scores(s, b.q(ring.slot) + t * 64 * kPanel, b.k(ring.slot));
+    products_wait<0>();
+  }
+  for (int n = group; n < (kTurns ? rounds * kGroups : tiles); n += kGroups) {
     if (kTurns && n >= tiles) {
       take_turn(group), pass_turn(group);
       break;
     }
-    while (t >= kTiles) t -= kTiles, ring.next();
+    find_tile();
     const u32 slot = ring.slot, tile_q = b.q(slot);
-    wait(b.loaded + 8 * slot, ring.parity);
+    if (!kOrder) wait(b.loaded + 8 * slot, ring.parity);
     const Job job = job_of(smem, slot);
     const Place &place = job.place;
     const int first = t * 64 + warp_of_group() * 16, row = place.row0 + first + lane() / 4;
@@ -362,13 +376,15 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
     // tell that the warp stays together.
     const bool live = __any_sync(0xffffffff, place.row0 + first < place.row1);
     Rows rows = {};
+    float factor[2] = {0, 0};
     rows.max[0] = rows.max[1] = kLowest;
 
     if (place.row0 + t * 64 < place.row1 && job.end > job.begin) {
-      float s[kBlockN / 2];
       u32 p[kStepsPV * 4];
-      start_scores(s, tile_q + t * 64 * kPanel, b.k(slot));
-      products_wait<0>();
+      if (!kOrder) {
+        start_scores(s, tile_q + t * 64 * kPanel, b.k(slot));
+        products_wait<0>();
+      }
       if (live) {
         if (scale < 0) {
 #pragma unroll
@@ -384,32 +400,39 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
       take_turn(group);
       settle(rows.max);
       if (live) exponentials(s, rows, unit);
+      settle(s);
+      pass_turn(group);
 #pragma unroll
       for (int w = 0; w < kStepsPV * 4; w++)
         p[w] = w < kBlockN / 4 ? pack(s[2 * w], s[2 * w + 1]) : 0;
-      settle(p);
-      pass_turn(group);
       wait(b.loaded_v + 8 * slot, ring.parity);
       if (in_use_only) wait(b.clean_v + 8 * slot, ring.parity);
       start_output(rows, p, b.v(slot), b.zeros);
-      float factor[2];
       if (live) finish_rows(params, place, rows, factor, row);
       products_wait<0>();
-      scale_output(rows, factor);
     } else {
       take_turn(group), pass_turn(group);
-      float factor[2];
       if (live) finish_rows(params, place, rows, factor, row);
     }
-    if (live) {
-      if (params.seqused_q)
-        store_rows(params, place, rows, row);
-      else
-        keep_output(rows, tile_q, first);
+    u32 out[kPadded / 4];
+    round_output(out, rows, factor);
+    if (live && params.seqused_q) store_rows(params, place, out, row);
+    t += kGroups;
+    // Order knob kOrder: the next tile's scores are begun before this one's O leaves. Without a next
+    // one, scores of what is at hand.
+    if (kOrder) {
+      const bool more = n + kGroups < tiles;
+      if (more) find_tile();
+      if (more) wait(b.loaded + 8 * ring.slot, ring.parity);
+      const u32 next_k = b.k(ring.slot);
+      start_scores(s, more ? b.q(ring.slot) + t * 64 * kPanel : next_k, next_k);
+      if (!more) products_wait<0>();
     }
+    if (live && !params.seqused_q) keep_output(out, tile_q, first);
     fence_async();
     __syncwarp();
     if (lane() == 0) arrive(b.done + 8 * slot);
     __syncwarp();
+    if (kOrder) products_wait<0>();
   }
 }

@@ -398,6 +398,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
     prefetch_map(&params.map_q), prefetch_map(&params.map_k), prefetch_map(&params.map_v);
     init_barriers(b);
   }
+  //@ include("prim/early.cuh")
   __syncthreads();
 
   if (warpgroup == 0) {
@@ -583,5 +584,5 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
     __syncwarp();
     ring_q.next();
   }
-  if (kSecondQ && first_of_group) stores_wait();
+  if (kSecondQ && first_of_group) stores_have_read();
 }

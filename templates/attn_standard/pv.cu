@@ -32,6 +32,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSM)
   extern __shared__ __align__(16) unsigned char smem_bytes[];
   Smem &smem = *reinterpret_cast<Smem *>(smem_bytes);
   //@ include("prim/scalars.cuh")
+  //@ include("prim/early.cuh")
 
   //@ include("prim/prologue.cuh")
   const q_t *p = scores_row(params, place, i0, heads_q, len_q);

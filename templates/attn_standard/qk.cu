@@ -20,6 +20,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSM)
   extern __shared__ __align__(16) unsigned char smem_bytes[];
   Smem &smem = *reinterpret_cast<Smem *>(smem_bytes);
   //@ include("prim/scalars.cuh")
+  //@ include("prim/early.cuh")
 
   // Which rows and keys: tiles of keys come fastest, so that blocks that run together share Q
   const unsigned tiles_k = ceil_div(len_k, kBlockN);

@@ -14,6 +14,7 @@
 extern "C" __global__ void __launch_bounds__(kThreads)
     $(name)(const __grid_constant__ Params params) {
   //@ include("prim/scalars.cuh")
+  //@ include("prim/early.cuh")
 
   //@ include("prim/prologue.cuh")
   const int i = i0 + threadIdx.x / 32, lane = threadIdx.x % 32;  // a row is a warp's

@@ -14,7 +14,7 @@ tiles() {
   "$attune" bench "$@" --shape "$shape" --rounds 7
 }
 general=wgmma_m192n128s2w16q1o2t1c1g1
-tiles b=64,h=12,s=197 ${bf16}_d64__short_m200n200s3w16c1 ${bf16}_d64__short_m200n200s3w16t1c1 ${bf16}_d64__short_m200n200s3w16c2 \
+tiles b=64,h=12,s=197 ${bf16}_d64__short_m200n200s3w16c1 ${bf16}_d64__short_m200n200s3w16t1c1 ${bf16}_d64__short_m200n200s3w16o1t1c1 \
   ${bf16}_d64__short_m200n200s2w12c1 ${bf16}_d64__$general
 tiles b=128,h=12,s=77 ${bf16}_d64__short_m80n80s7w24c1 ${bf16}_d64__short_m80n80s7w24t1c1 ${bf16}_d64__short_m80n80s7w20c1 ${bf16}_d64__$general
 tiles b=256,h=12,s=128 ${bf16}_d32__short_m128n128s8w20c1 ${bf16}_d32__short_m128n128s8w20t1c1 ${bf16}_d32__short_m128n128s6w16c1 ${bf16}_d32__$general

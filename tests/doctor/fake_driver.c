@@ -74,7 +74,8 @@ FAKE(cuDevicePrimaryCtxRetain, void **context, int device) {
 /* ---- contexts and tensor maps: what test_device_cuda.c looks at --------------------------------
  */
 
-__attribute__((visibility("default"))) int fake_pushes, fake_depth, fake_encoded, fake_replaced;
+__attribute__((visibility("default"))) int fake_pushes, fake_depth, fake_encoded, fake_replaced,
+    fake_early;
 static void *contexts[8] = {NULL}; /* a stack; [fake_depth] is current */
 
 FAKE(cuCtxPushCurrent_v2, void *context);
@@ -152,6 +153,22 @@ FAKE(cuLaunchKernel, void) {
   recorded += recording;
   launches += !recording;
   return 0;
+}
+/* Of a CUlaunchConfig the grid, and the one attribute that is known: programmatic stream
+ * serialization. */
+typedef struct launch_config {
+  unsigned grid[3], block[3], smem;
+  void *stream;
+  const struct { int id, pad, on; } * attributes;
+  unsigned attribute_count;
+} launch_config;
+FAKE(cuLaunchKernelEx, const launch_config *config, void *function, void **params, void **extra);
+FAKE(cuLaunchKernelEx, const launch_config *config, void *function, void **params, void **extra) {
+  (void)function;
+  if (config->attribute_count != 1 || config->attributes->id != 6 || !params || extra) return 1;
+  if (config->grid[1] != 1 || config->grid[2] != 1 || config->block[1] != 1) return 1;
+  fake_early += config->attributes->on;
+  return cuLaunchKernel();
 }
 FAKE(cuEventCreate, count **event, unsigned flags);
 FAKE(cuEventCreate, count **event, unsigned flags) {

@@ -6,7 +6,7 @@
 // spec    {version: 1, op: attn_fwd, arch: sm_90a, dtype: bf16, head_dim: 128, mask: causal, family: fma, tile: {block_m: 64, block_n: 64, block_k: 0, stages: 1, warps: 4, share_kv: 1}}
 // tile    64 rows of Q per block, 64 keys per iteration, K and V take turns in one buffer
 // family  fp32 FMA on CUDA cores; every GPU since sm_75
-// launch  128 threads a block, 88,064 bytes of shared memory
+// launch  128 threads a block, 88,064 bytes of shared memory, early: it waits itself for what is ahead
 // grid    ceil(len_q * group / block_m) * heads_q / group * batch
 //
 // shared memory                   offset       bytes
@@ -626,6 +626,8 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSM)
   const int window_left = params.window_left;
   const int window_right = params.window_right;
   const int bottom_right = params.bottom_right;
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+  asm volatile("griddepcontrol.launch_dependents;");
 
   // Which rows, and which keys they see
   const Place place = place_of(params, blockIdx.x, batch, heads_q, heads_kv, len_q, len_k, total_q,

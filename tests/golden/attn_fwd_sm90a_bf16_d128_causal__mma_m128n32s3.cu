@@ -6,7 +6,7 @@
 // spec    {version: 1, op: attn_fwd, arch: sm_90a, dtype: bf16, head_dim: 128, mask: causal, family: mma, tile: {block_m: 128, block_n: 32, block_k: 0, stages: 3, warps: 4, share_kv: 0}}
 // tile    128 rows of Q per block, 32 keys per iteration, 3 tiles of K and V in flight
 // family  16-bit mma.sync on tensor cores; fp16 since sm_75, bf16 since sm_80
-// launch  128 threads a block, 81,920 bytes of shared memory
+// launch  128 threads a block, 81,920 bytes of shared memory, early: it waits itself for what is ahead
 // grid    ceil(len_q * group / block_m) * heads_q / group * batch
 //
 // shared memory                   offset       bytes
@@ -699,6 +699,8 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSM)
   const int window_left = params.window_left;
   const int window_right = params.window_right;
   const int bottom_right = params.bottom_right;
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+  asm volatile("griddepcontrol.launch_dependents;");
 
   // Which rows, and which keys they see
   const Place place = place_of(params, blockIdx.x, batch, heads_q, heads_kv, len_q, len_k, total_q,

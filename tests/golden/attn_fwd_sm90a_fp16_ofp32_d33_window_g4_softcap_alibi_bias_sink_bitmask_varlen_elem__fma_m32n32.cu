@@ -6,7 +6,7 @@
 // spec    {version: 1, op: attn_fwd, arch: sm_90a, dtype: {q: fp16, kv: fp16, out: fp32}, head_dim: 33, mask: window, align: elem, group: 4, features: [[softcap, alibi, bias, sink, bitmask, varlen]], family: fma, tile: {block_m: 32, block_n: 32, block_k: 0, stages: 1, warps: 4, share_kv: 0}}
 // tile    32 rows of Q per block, 32 keys per iteration
 // family  fp32 FMA on CUDA cores; every GPU since sm_75
-// launch  128 threads a block, 23,552 bytes of shared memory
+// launch  128 threads a block, 23,552 bytes of shared memory, early: it waits itself for what is ahead
 // grid    (floor(total_q * group / block_m) + batch) * heads_q / group
 //
 // shared memory                   offset       bytes
@@ -751,6 +751,8 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSM)
   const int window_left = params.window_left;
   const int window_right = params.window_right;
   const int bottom_right = params.bottom_right;
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+  asm volatile("griddepcontrol.launch_dependents;");
 
   // Which rows, and which keys they see
   const Place place = place_of(params, blockIdx.x, batch, heads_q, heads_kv, len_q, len_k, total_q,
