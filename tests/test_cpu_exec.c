@@ -214,7 +214,7 @@ static void check_view(int64_t batch, int64_t seq, int64_t head) {
   static attune__ins ins;
   attune__engine *e = calloc(1, sizeof *e);
   attune__block block = {.index = 0};
-  attune__warp w = {.engine = e, .block = &block, .at = &ins};
+  attune__warp w = {.engine = e, .block = &block, .at = &ins, .alone = ATTUNE__FULL};
   ck_assert_ptr_nonnull(e);
   launch.program = &program;
   e->launch = &launch;

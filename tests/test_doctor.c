@@ -59,7 +59,7 @@ static int with_driver(const char *variables, const char *options) {
 
 START_TEST(finds_what_is_here) {
   ck_assert_int_eq(doctor("", ""), 0);
-  expect("attune    0.1.0, ABI 2, entry format 2, Lua 5.4");
+  expect("attune    0.1.0, ABI 2, entry format 3, Lua 5.4");
   expect("compiler  nvrtc 1");
   expect("/store, 0 entries, 0 bytes");
   expect("ATTUNE_CACHE_DIR=build/tmp-test-");
