@@ -43,10 +43,10 @@ static int ascending(const void *a, const void *b) {
 
 /* What the last launch came down to. */
 static struct {
-  attune__function *function;
-  attune__launch_config config;
   _Alignas(64) unsigned char params[sizeof(attune_params_attn_fwd_maps)];
   size_t bytes;
+  attune__function *function;
+  attune__launch_config config;
 } last;
 
 static attune_status look_on(attune__device *device, attune__function *function,
