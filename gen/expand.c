@@ -36,14 +36,36 @@ attune_plan_request attune__request_plan(const attune_request *request, int part
   return wish;
 }
 
+static int is_avoided(const attune__avoided *avoided, const char *name) {
+  for (int i = 0; avoided && i < avoided->count; i++)
+    if (!strcmp(avoided->name[i], name)) return 1;
+  return 0;
+}
+
+/* The first candidate that is not to be avoided; the first when all are. */
+static attune_status choose(const attune_plan *plan, const attune_pinset *pins,
+                            const attune__avoided *avoided, attune_kernel *kernel,
+                            const attune_candidate **chosen) {
+  attune_status status = ATTUNE_OK;
+  for (int i = 0; i < plan->legal_count && !status; i++) {
+    *chosen = &plan->candidates[i];
+    status = attune__kernel_make(&plan->request.variant, &(*chosen)->tile, pins, kernel);
+    if (!status && !is_avoided(avoided, kernel->name)) return ATTUNE_OK;
+  }
+  if (status) return status;
+  *chosen = &plan->candidates[0];
+  return attune__kernel_make(&plan->request.variant, &(*chosen)->tile, pins, kernel);
+}
+
 static attune_status plan_part(const attune_request *request, const attune_plan_request *ask,
-                               attune_kernel *kernel, planned *out) {
+                               const attune__avoided *avoided, attune_kernel *kernel,
+                               planned *out) {
   const int part = ask->variant.part;
   attune_plan plan;
   attune_status status = attune__plan_make(ask, &plan);
+  const attune_candidate *best = NULL;
+  if (status == ATTUNE_OK) status = choose(&plan, &request->pins, avoided, kernel, &best);
   if (status == ATTUNE_OK) {
-    const attune_candidate *best = &plan.candidates[0];
-    status = attune__kernel_make(&ask->variant, &best->tile, &request->pins, kernel);
     out->time += best->cost.total;
     attune__limit_len_k(&out->row.max_len_k, &best->tile);
     out->budget = attune__plan_budget(&plan.request);
@@ -57,7 +79,8 @@ static attune_status plan_part(const attune_request *request, const attune_plan_
 }
 
 static attune_status plan_request(const attune_request *request, attune_class cls, int64_t keys,
-                                  attune_kernel *kernels, planned *out) {
+                                  const attune__avoided *avoided, attune_kernel *kernels,
+                                  planned *out) {
   memset(out, 0, sizeof *out);
   out->row.variant = request->variant, out->row.cls = cls;
   out->row.corner = request->corner;
@@ -67,7 +90,7 @@ static attune_status plan_request(const attune_request *request, attune_class cl
   out->row.kernel_count = attune__op_parts(request->variant.op);
   for (int part = 0; part < out->row.kernel_count && status == ATTUNE_OK; part++) {
     const attune_plan_request ask = attune__request_plan(request, part, cls, keys);
-    status = plan_part(request, &ask, &kernels[part], out);
+    status = plan_part(request, &ask, avoided, &kernels[part], out);
   }
   return status;
 }
@@ -75,7 +98,7 @@ static attune_status plan_request(const attune_request *request, attune_class cl
 attune_status attune__expand_request(const attune_request *request, attune_class cls, int64_t keys,
                                      attune_kernel *kernels, int *count) {
   planned out;
-  attune_status status = plan_request(request, cls, keys, kernels, &out);
+  attune_status status = plan_request(request, cls, keys, NULL, kernels, &out);
   *count = status == ATTUNE_OK ? out.row.kernel_count : 0;
   return status;
 }
@@ -140,6 +163,7 @@ static void make_rows(attune_job *job, planned *all, int count) {
 /* Rows and kernels under way: a row for each request and class at most. */
 typedef struct expansion {
   const attune_spec *spec;
+  const attune__avoided *avoided; /* NULL: none */
   attune_job *job;
   planned *all;
   int count;
@@ -210,8 +234,8 @@ static attune_status add_classes(expansion *e, const attune_request *request, co
 
 static attune_status expand_request(expansion *e, const attune_request *request) {
   planned plan;
-  attune_status status =
-      plan_request(request, ATTUNE_CLASS_ANY, 0, &e->job->kernels[e->job->kernel_count], &plan);
+  attune_status status = plan_request(request, ATTUNE_CLASS_ANY, 0, e->avoided,
+                                      &e->job->kernels[e->job->kernel_count], &plan);
   if (status) return status;
   e->all[e->count++] = plan;
   e->job->kernel_count += plan.row.kernel_count;
@@ -233,9 +257,9 @@ static attune_status plan_all(expansion *e, attune_diags *diags) {
 
 /* Kernels and rows of the job, whose arrays have room for them; `all` is scratch, as many as rows.
  */
-static attune_status fill_job(const attune_spec *spec, attune_job *job, planned *all,
-                              attune_diags *diags) {
-  expansion e = {.spec = spec, .job = job, .all = all};
+static attune_status fill_job(const attune_spec *spec, const attune__avoided *avoided,
+                              attune_job *job, planned *all, attune_diags *diags) {
+  expansion e = {.spec = spec, .avoided = avoided, .job = job, .all = all};
   attune_status status = plan_all(&e, diags);
   if (status == ATTUNE_OK) {
     sort_unique(job);
@@ -256,6 +280,11 @@ static void print_diags(const attune_spec *spec, const attune_diags *diags, attu
 }
 
 attune_status attune__expand(const attune_spec *spec, attune_job *out, attune__text *errors) {
+  return attune__expand_without(spec, NULL, out, errors);
+}
+
+attune_status attune__expand_without(const attune_spec *spec, const attune__avoided *avoided,
+                                     attune_job *out, attune__text *errors) {
   memset(out, 0, sizeof *out);
   size_t count = spec->count > 0 ? (size_t)spec->count : 1;
   for (int i = 0, named = 0; i < spec->count && !named; i++) {
@@ -270,7 +299,7 @@ attune_status attune__expand(const attune_spec *spec, attune_job *out, attune__t
   if (!all || !out->kernels || !out->rows)
     status = attune_fail(ATTUNE_NO_MEMORY, "a job of %zu requests", count);
   else
-    status = fill_job(spec, out, all, &diags);
+    status = fill_job(spec, avoided, out, all, &diags);
   if (status != ATTUNE_OK) {
     if (diags.count) {
       print_diags(spec, &diags, errors);

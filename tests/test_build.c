@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static const char spec_text[] = "version: 1\nop: attn_fwd\narch: sm_80\ndtype: fp32\n"
@@ -228,6 +229,73 @@ START_TEST(a_spill_fails_the_build_unless_allowed) {
 }
 END_TEST
 
+/* ---- the program ------------------------------------------------------------------------------
+ */
+
+static char output[1 << 14]; /* of the last run, stdout and stderr */
+
+/* Exit code of `attune build` of a spec's text, with templates in which a tile of 64 rows spills;
+ * the program lies beside the folder of this test. */
+static int build_where_64_rows_spill(const char *folder, const char *text) {
+  char self[PATH_MAX] = "", line[3 * PATH_MAX], path[PATH_MAX];
+  ck_assert_int_gt(readlink("/proc/self/exe", self, sizeof self - 1), 0);
+  for (int i = 0; i < 2; i++) *strrchr(self, '/') = 0;
+  snprintf(path, sizeof path, "%s/spec.yaml", folder);
+  FILE *file = fopen(path, "w");
+  ck_assert_ptr_nonnull(file);
+  fputs(text, file);
+  ck_assert_int_eq(fclose(file), 0);
+  snprintf(line, sizeof line,
+           "{ test -d %s/templates || { cp -r templates %s/templates && "
+           "sed -i 's/__launch_bounds__(.*)$/__launch_bounds__(kThreads, kHeadDimQK == 16 \\&\\& "
+           "kBlockM == 64 ? 2048 \\/ kThreads : 1)/' %s/templates/attn_fwd/fma.cu; }; } && "
+           "ATTUNE_TEMPLATES=%s/templates %s/attune build %s -o %s/set 2>&1",
+           folder, folder, folder, folder, self, path, folder);
+  FILE *pipe = popen(line, "r");
+  ck_assert_ptr_nonnull(pipe);
+  output[fread(output, 1, sizeof output - 1, pipe)] = 0;
+  int status = pclose(pipe);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void expect(const char *wanted) {
+  ck_assert_msg(strstr(output, wanted) != NULL, "'%s' is missing in:\n%s", wanted, output);
+}
+
+#define SPILLS     "attn_fwd_sm80_fp32_d16__fma_m64n64: the compiled kernel spills "
+#define NEXT_TRIED "note: the next candidates are tried in their place\n"
+#define ABOUT_16   "version: 1\nop: attn_fwd\narch: sm_80\ndtype: fp32\nhead_dim: [16, 32]\n"
+
+START_TEST(the_next_candidate_takes_the_place_of_one_that_spills) {
+  char folder[64];
+  scratch_make(folder);
+  for (int again = 0; again < 2; again++) {
+    ck_assert_msg(build_where_64_rows_spill(folder, ABOUT_16) == 0, "%s", output);
+    expect(SPILLS), expect(NEXT_TRIED);
+    expect(again ? ": 2 kernels (0 compiled, 2 kept)" : ": 2 kernels (1 compiled, 1 kept)");
+  }
+  char path[PATH_MAX];
+  snprintf(path, sizeof path, "%s/set", folder);
+  expect_there(path, "attn_fwd_sm80_fp32_d32__fma_m64n64", ".entry", 1);
+  expect_there(path, "attn_fwd_sm80_fp32_d16__fma_m32n128", ".entry", 1);
+  expect_there(path, "attn_fwd_sm80_fp32_d16__fma_m64n64", ".entry", 0);
+  scratch_remove(folder);
+}
+END_TEST
+
+START_TEST(a_named_tile_that_spills_has_no_stand_in) {
+  char folder[64];
+  scratch_make(folder);
+  ck_assert_int_eq(
+      build_where_64_rows_spill(folder, ABOUT_16
+                                "tile: {block_m: 64, block_n: 64, warps: 4, share_kv: 0}\n"),
+      1);
+  expect(SPILLS), expect("1 of 2 kernels failed; the set is not complete");
+  ck_assert_ptr_null(strstr(output, NEXT_TRIED));
+  scratch_remove(folder);
+}
+END_TEST
+
 START_TEST(a_folder_that_cannot_be_made_is_an_error) {
   attune_job job = read_job(spec_text);
   attune_build_options options = {.out = "/proc/attune"};
@@ -241,4 +309,6 @@ END_TEST
 
 TEST_MAIN("build", a_set_is_complete_and_a_second_build_keeps_it, two_builds_have_equal_bytes,
           another_spec_replaces_the_set, a_failed_kernel_fails_the_build,
-          a_spill_fails_the_build_unless_allowed, a_folder_that_cannot_be_made_is_an_error)
+          a_spill_fails_the_build_unless_allowed,
+          the_next_candidate_takes_the_place_of_one_that_spills,
+          a_named_tile_that_spills_has_no_stand_in, a_folder_that_cannot_be_made_is_an_error)

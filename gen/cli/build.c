@@ -1,6 +1,7 @@
 /* build.c - `attune build SPEC -o DIR`: compiles the kernels of a spec into a set folder.
  * Progress goes to stderr: a bar on a terminal, else a line per kernel. The summary is the result.
- */
+ * Where the code of a planned kernel is not what the planner counted on, the next candidate takes
+ * its place, as in the JIT. */
 #include "../build.h"
 #include "set_word.h"
 #include "show.h"
@@ -15,7 +16,8 @@ static const cli_option options[] = {
     {"-j", "N", "compiles at once; default: as many as cores"},
     {"--arch", "A", "for this arch instead of the spec's; native: the GPU here"},
     {"--keep-source", NULL, "also write <name>.cu, the CUDA text, beside each entry"},
-    {"--allow-spills", NULL, "keep kernels whose registers spill; else they fail the build"},
+    {"--allow-spills", NULL,
+     "keep kernels whose registers spill; else another tile is taken, or the build fails"},
     {NULL, NULL, NULL},
 };
 
@@ -26,10 +28,14 @@ typedef struct outcome {
   int done;
 } outcome;
 
+enum { MAX_TRIES = 8 }; /* candidates of a kernel, as in the JIT */
+
 typedef struct report {
   const attune_job *job;
   outcome *outcomes;
   int name_width, terminal;
+  attune__avoided *unfit; /* kernels whose code is slow, over all tries */
+  int broken;             /* 1: one failed for another reason */
 } report;
 
 /* ---- progress ------------------------------------------------------------------------------ */
@@ -68,11 +74,22 @@ static void print_line(const report *r, const attune_build_progress *p) {
   attune__text_free(&line);
 }
 
+static void note_failed(report *r, const attune_build_progress *p) {
+  attune__avoided *unfit = r->unfit;
+  size_t room = ((size_t)unfit->count + 1) * sizeof *unfit->name;
+  char(*name)[ATTUNE_NAME_MAX] = p->warning ? realloc(unfit->name, room) : NULL;
+  r->broken |= !name;
+  if (!name) return;
+  unfit->name = name;
+  snprintf(name[unfit->count++], sizeof *name, "%s", p->name);
+}
+
 static void on_progress(void *user, const attune_build_progress *p) {
   report *r = user;
   int i = index_of(r->job, p->name);
   if (p->facts && i < r->job->kernel_count)
     r->outcomes[i] = (outcome){*p->facts, p->milliseconds, 1};
+  if (!p->facts) note_failed(r, p);
   if (r->terminal)
     draw_bar(p);
   else
@@ -159,46 +176,86 @@ static void print_fallbacks(const attune_job *job) {
 
 /* ---- the command --------------------------------------------------------------------------- */
 
-/* as_result: the summary goes to stdout. */
-static int build(const cli_args *args, report *r, const attune_build_options *o, int as_result) {
+/* What a build is asked for. */
+typedef struct order {
+  const cli_args *args;
+  const char *folder;
+  attune_spec spec;
+  int64_t jobs;
+  int as_result; /* the summary goes to stdout */
+} order;
+
+/* The job with other candidates for what proved unfit; 0 where there are none: a tile that the spec
+ * or a measured row names. */
+static int stand_ins(const order *o, const attune__avoided *unfit, attune_job *out) {
+  if (cli_expand(&o->spec, unfit, out) != CLI_OK) return 0;
+  for (int i = 0; i < unfit->count; i++)
+    if (index_of(out, unfit->name[i]) < out->kernel_count) return attune__job_free(out), 0;
+  return 1;
+}
+
+/* next: where there may be another try; *again tells whether it has its job. */
+static int build(const order *o, report *r, const attune_build_options *how, attune_job *next,
+                 int *again) {
   attune_build_summary summary;
   attune__text errors = {0}, text = {0};
-  attune_status status = attune__build(r->job, o, &summary, &errors);
+  attune_status status = attune__build(r->job, how, &summary, &errors);
+  *again = status && next && !r->broken && r->unfit->count && stand_ins(o, r->unfit, next);
   if (errors.data) fputs(errors.data, stderr);
   attune__text_free(&errors);
+  if (*again) return fputs("note: the next candidates are tried in their place\n", stderr), CLI_OK;
   int failed = status ? cli_fail(status) : CLI_OK;
-  if (!as_result) return failed;
-  if (args->json)
-    summary_json(r, &summary, o->out, &text);
+  if (!o->as_result) return failed;
+  if (o->args->json)
+    summary_json(r, &summary, o->folder, &text);
   else if (!failed)
-    print_summary(&summary, o->out, &text);
+    print_summary(&summary, o->folder, &text);
   int printed = cli_print(&text);
   return failed ? failed : printed;
 }
 
-static int build_spec(const cli_args *args, const char *spec, const char *folder, int as_result) {
-  int64_t jobs = 0;
-  if (!cli_int(args, "-j", 1, 256, &jobs)) return CLI_USAGE;
-  attune_job job;
-  int rc = cli_read_job(spec, cli_value(args, "--arch"), &job);
-  if (rc != CLI_OK) return rc;
-  print_fallbacks(&job);
-  report r = {.job = &job, .terminal = isatty(STDERR_FILENO)};
-  r.outcomes = calloc((size_t)job.kernel_count + 1, sizeof *r.outcomes);
-  for (int i = 0; i < job.kernel_count; i++) {
-    int length = (int)strlen(job.kernels[i].name);
+static int build_job(const order *o, const attune_job *job, attune__avoided *unfit,
+                     attune_job *next, int *again) {
+  report r = {.job = job, .terminal = isatty(STDERR_FILENO), .unfit = unfit};
+  r.outcomes = calloc((size_t)job->kernel_count + 1, sizeof *r.outcomes);
+  for (int i = 0; i < job->kernel_count; i++) {
+    int length = (int)strlen(job->kernels[i].name);
     if (length > r.name_width) r.name_width = length;
   }
-  attune_build_options o = {.out = folder,
-                            .jobs = (int)jobs,
-                            .keep_source = cli_value(args, "--keep-source") != NULL,
-                            .allow_spills = cli_value(args, "--allow-spills") != NULL,
-                            .progress = on_progress,
-                            .user = &r};
-  rc = r.outcomes ? build(args, &r, &o, as_result)
-                  : cli_fail(attune_fail(ATTUNE_NO_MEMORY, "out of memory"));
+  attune_build_options how = {.out = o->folder,
+                              .jobs = (int)o->jobs,
+                              .keep_source = cli_value(o->args, "--keep-source") != NULL,
+                              .allow_spills = cli_value(o->args, "--allow-spills") != NULL,
+                              .progress = on_progress,
+                              .user = &r};
+  *again = 0;
+  int rc = r.outcomes ? build(o, &r, &how, next, again)
+                      : cli_fail(attune_fail(ATTUNE_NO_MEMORY, "out of memory"));
   free(r.outcomes);
-  attune__job_free(&job);
+  return rc;
+}
+
+static int build_tries(const order *o) {
+  attune_job job, next;
+  attune__avoided unfit = {.count = 0};
+  int rc = cli_expand(&o->spec, NULL, &job), again = rc == CLI_OK;
+  if (again) print_fallbacks(&job);
+  for (int tries = 1; again; tries++) {
+    rc = build_job(o, &job, &unfit, tries < MAX_TRIES ? &next : NULL, &again);
+    attune__job_free(&job);
+    if (again) job = next;
+  }
+  free(unfit.name);
+  return rc;
+}
+
+static int build_spec(const cli_args *args, const char *spec, const char *folder, int as_result) {
+  order o = {.args = args, .folder = folder, .as_result = as_result};
+  if (!cli_int(args, "-j", 1, 256, &o.jobs)) return CLI_USAGE;
+  int rc = cli_read_spec(spec, cli_value(args, "--arch"), &o.spec);
+  if (rc != CLI_OK) return rc;
+  rc = build_tries(&o);
+  attune__spec_free(&o.spec);
   return rc;
 }
 
@@ -220,7 +277,8 @@ const cli_command cli_build_command = {
     .usage = "build SPEC -o DIR [-j N] [--arch A] [--keep-source] [--allow-spills]",
     .text =
         "Compiles the kernels of a spec into a set folder that the runtime opens. Needs no GPU.\n"
-        "A second build compiles only what changed: templates, options, compiler, spec.",
+        "A second build compiles only what changed: templates, options, compiler, spec.\n"
+        "Where the code of a planned kernel spills or is serialised, the next candidate is taken.",
     .options = options,
     .min_words = 1,
     .max_words = 1,

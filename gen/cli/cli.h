@@ -60,8 +60,10 @@ int cli_print(attune__text *text);
 int cli_print_json_text(const char *key, attune__text *text);
 
 /* Reads a spec, for --arch (NULL: as it says; "native": the GPU here). Prints what is wrong and
- * returns the exit code; on CLI_OK the caller frees *out. read_job expands it, too. */
+ * returns the exit code; on CLI_OK the caller frees *out. expand makes the job of a spec, without
+ * some kernels where `avoided` is not NULL; read_job does both. */
 int cli_read_spec(const char *path, const char *arch, attune_spec *out);
+int cli_expand(const attune_spec *spec, const attune__avoided *avoided, attune_job *out);
 int cli_read_job(const char *path, const char *arch, attune_job *out);
 
 /* 1 when the word names a set: a folder, or a pack. */

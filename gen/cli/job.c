@@ -45,15 +45,20 @@ int cli_read_spec(const char *path, const char *arch, attune_spec *out) {
   return CLI_OK;
 }
 
-int cli_read_job(const char *path, const char *arch, attune_job *out) {
-  attune_spec spec;
+int cli_expand(const attune_spec *spec, const attune__avoided *avoided, attune_job *out) {
   attune__text errors = {0};
-  int rc = cli_read_spec(path, arch, &spec);
-  if (rc != CLI_OK) return rc;
-  attune_status status = attune__expand(&spec, out, &errors);
-  attune__spec_free(&spec);
+  attune_status status = attune__expand_without(spec, avoided, out, &errors);
   if (status != ATTUNE_OK) return failed(status, &errors);
   attune__text_free(&errors);
-  if (out->notes.data) fprintf(stderr, "%s", out->notes.data);
+  if (out->notes.data && !avoided) fprintf(stderr, "%s", out->notes.data);
   return CLI_OK;
+}
+
+int cli_read_job(const char *path, const char *arch, attune_job *out) {
+  attune_spec spec;
+  int rc = cli_read_spec(path, arch, &spec);
+  if (rc != CLI_OK) return rc;
+  rc = cli_expand(&spec, NULL, out);
+  attune__spec_free(&spec);
+  return rc;
 }
