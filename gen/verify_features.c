@@ -173,7 +173,9 @@ static int make(attune__trial *t, const attune__case *c, uint64_t *seed) {
   const uint32_t features = t->problem.variant.features;
   const attune_shape *s = &c->shape;
   if (features & ATTUNE_FEATURE_ALIBI) {
-    if (!(t->slopes = allocate(s->batch * s->heads_q, sizeof *t->slopes))) return 0;
+    /* slopes without a batch are there without a sequence, too */
+    const int64_t sequences = s->batch > 0 ? s->batch : 1;
+    if (!(t->slopes = allocate(sequences * s->heads_q, sizeof *t->slopes))) return 0;
     fill_slopes(t, c);
   }
   if (features & ATTUNE_FEATURE_SINK) {
