@@ -28,7 +28,7 @@ typedef struct outcome {
   int done;
 } outcome;
 
-enum { MAX_TRIES = 8 }; /* candidates of a kernel, as in the JIT */
+enum { MAX_TRIES = 8 }; /* builds, each with the next candidates; a JIT, waited for, tries fewer */
 
 typedef struct report {
   const attune_job *job;
