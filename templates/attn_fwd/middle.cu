@@ -48,8 +48,9 @@ __device__ __forceinline__ unsigned warp_of_group() { return threadIdx.x % 128 /
 
 constexpr int kGroups = kWarps / 4 - 1;  // warpgroups that multiply
 constexpr int kSlots = 2 + kSecondQ;     // tiles of rows of each; Q is loaded one or two ahead
-// Keys by which a tile's last step gets narrower
-constexpr int kNarrow = kBlockK ? kBlockK : kBlockN;
+// Keys by which a tile's last P V gets narrower; and the step before it, by no fewer than 32, since
+// each width is code of its own, which takes long to compile.
+constexpr int kNarrow = kBlockK ? kBlockK : kBlockN, kNarrowStep = kNarrow < 32 ? 32 : kNarrow;
 constexpr int kColumns = kPanel / 2;  // elements of a panel's row
 constexpr int kPanels = (kPadded + kColumns - 1) / kColumns;
 constexpr u32 kBytesQ = kPanels * kBlockM * kPanel, kBytesKV = kPanels * kBlockN * kPanel;
@@ -281,73 +282,49 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
       return place_of(params, head * course.tiles + round * kGroups, batch, heads_q, heads_kv,
                       len_q, len_k, total_q, total_k);
     };
-    // Calls take with each pass of the block. Finding a place takes divisions, about as long as a
-    // step: each lane of the warp finds another one.
-    const auto each_pass = [&](auto take) {
-      Pass pass;
-      Walk walk = {};
-      for (int found = 32; found == 32;) {
-        unsigned first = 0, t = 0;  // of the lane's
-        for (found = 0; found < 32 && walk.next(sections); found++)
-          if (lane() == found) first = walk.first, t = walk.t;
-        const Place of_lanes = place_of_pass(sections.index(first, t));
-        for (int n = 0; n < found; n++) {
-          pass.place = of_lane(of_lanes, n, params, heads_q / heads_kv, len_q, len_k);
-          if (pass.place.row0 >= pass.place.row1) continue;
-          pass.bounds = mask_bounds(window_left, window_right, bottom_right, pass.place.len_q,
-                                    pass.place.len_k);
-          set_keys(pass, course.tiles_of_pass);
-          take(pass);
-          for (int step = 0; step < pass.steps; step++) pass.ring.next();
-        }
+    // The first warp: K and V of a pass
+    const u32 landed = b.landed + 8 * warp;
+    u32 parity = 0;  // of landed
+    const auto load_keys_of = [&](const Pass &pass) {
+      const u64 hint = course.stay && heads_q == heads_kv ? kReadOnce : kEvictLast;
+      const Place &place = pass.place;
+      Ring<kStages> ring = pass.ring;
+      int from, seen;  // keys of the sequence that some row sees
+      key_range(pass.bounds, 0, place.len_q, place.len_k, from, seen);
+      //@ if masked then
+      // A lane for each of a tile's four warps: it frees for it what the tile does not see. Some
+      // tile sees each step: what tiles next to each other see meets.
+      const int row_of_lane = row_of(pass, lane() / 4);
+      int from_step, to_step, end;
+      steps_of_tile(pass, row_of_lane, min(row_of_lane + kBlockM, place.len_q), from_step, to_step,
+                    end);
+      //@ end
+      for (int step = 0; step < pass.steps; step++, ring.next()) {
+        // What is beyond the tensor comes as zeros, and that ends where no row sees more
+        const int first = pass.first_key + step * kBlockN;
+        const int keys = step * kBlockN < pass.keys ? seen - first : 0;
+        const int key = keys > 0 ? first : max(len_k, 1);
+        const bool dirty = 0 < keys && keys < kBlockN && (params.seqused_q || params.seqused_k);
+        const u32 tile_k = b.tile_k(ring.slot), tile_v = b.tile_v(ring.slot);
+        const u32 k_full = b.k_full + 8 * ring.slot, v_full = b.v_full + 8 * ring.slot;
+        wait(b.k_free + 8 * ring.slot, ring.parity ^ 1);
+        load_keys(tile_k, k_full, &params.map_k, place, key, hint);
+        wait(b.v_free + 8 * ring.slot, ring.parity ^ 1);
+        load_keys(tile_v, dirty ? landed : v_full, &params.map_v, place, key, hint);
+        //@ if masked then
+        if (lane() < 4 * kGroups && (step < from_step || step >= to_step))
+          arrive(b.k_free + 8 * ring.slot), arrive(b.v_free + 8 * ring.slot);
+        __syncwarp();
+        //@ end
+        if (!dirty) continue;
+        wait(landed, parity), parity ^= 1;
+        clean_values(tile_v, keys);
+        if (lane() == 0) arrive(v_full);
       }
     };
 
-    if (warp == 0) {
-      const u64 hint = course.stay && heads_q == heads_kv ? kReadOnce : kEvictLast;
-      u32 parity = 0;  // of b.landed
-      each_pass([&](const Pass &pass) {
-        const Place &place = pass.place;
-        Ring<kStages> ring = pass.ring;
-        int from, seen;  // keys of the sequence that some row sees
-        key_range(pass.bounds, 0, place.len_q, place.len_k, from, seen);
-        //@ if masked then
-        // A lane for each of a tile's four warps: it frees for it what the tile does not see. Some
-        // tile sees each step: what tiles next to each other see meets.
-        const int row_of_lane = row_of(pass, lane() / 4);
-        int from_step, to_step, end;
-        steps_of_tile(pass, row_of_lane, min(row_of_lane + kBlockM, place.len_q), from_step, to_step,
-                      end);
-        //@ end
-        for (int step = 0; step < pass.steps; step++, ring.next()) {
-          // What is beyond the tensor comes as zeros, and that ends where no row sees more
-          const int first = pass.first_key + step * kBlockN;
-          const int keys = step * kBlockN < pass.keys ? seen - first : 0;
-          const int key = keys > 0 ? first : max(len_k, 1);
-          const bool dirty = 0 < keys && keys < kBlockN && (params.seqused_q || params.seqused_k);
-          const u32 tile_k = b.tile_k(ring.slot), tile_v = b.tile_v(ring.slot);
-          const u32 k_full = b.k_full + 8 * ring.slot, v_full = b.v_full + 8 * ring.slot;
-          wait(b.k_free + 8 * ring.slot, ring.parity ^ 1);
-          load_keys(tile_k, k_full, &params.map_k, place, key, hint);
-          wait(b.v_free + 8 * ring.slot, ring.parity ^ 1);
-          load_keys(tile_v, dirty ? b.landed : v_full, &params.map_v, place, key, hint);
-          //@ if masked then
-          if (lane() < 4 * kGroups && (step < from_step || step >= to_step))
-            arrive(b.k_free + 8 * ring.slot), arrive(b.v_free + 8 * ring.slot);
-          __syncwarp();
-          //@ end
-          if (!dirty) continue;
-          wait(b.landed, parity), parity ^= 1;
-          clean_values(tile_v, keys);
-          if (lane() == 0) arrive(v_full);
-        }
-      });
-      return;
-    }
-
+    // The others: a warpgroup's tiles of rows
     const int group = warp - 1;
-    const u32 landed = b.landed + 8 * warp;
-    u32 parity = 0;  // of landed
     Ring<kSlots> ring;
     // What the tile before left in its place goes to device memory
     const auto clear_slot = [&] {
@@ -379,27 +356,53 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
       ring.next();
     };
 
-    for (int slot = 0; slot < kSlots; slot++)
-      if (lane() == 0) job_of(smem, group, slot).rows = 0;
-    __syncwarp();
     //@ if masked then
     bool back = false;  // lengths fall from one tile to the next: every second time the other way
-    each_pass([&](const Pass &pass) {
+    const auto load_rows_of = [&](const Pass &pass) {
       clear_slot();
       give(job_of_tile(pass, back ? kGroups - 1 - group : group));
       back = !back;
-    });
-    Job job = {};
+    };
     //@ else
     int tile = group, steps = 0;  // tile: of its pass
-    each_pass([&](const Pass &pass) {
+    const auto load_rows_of = [&](const Pass &pass) {
       for (steps = pass.steps; tile < course.tiles_of_pass; tile += kGroups) {
         clear_slot();
         give(job_of_tile(pass, tile));
       }
       tile -= course.tiles_of_pass;
-    });
+    };
+    //@ end
+
+    if (warp > 0)
+      for (int slot = 0; slot < kSlots; slot++)
+        if (lane() == 0) job_of(smem, group, slot).rows = 0;
+    __syncwarp();
+    // The passes of the block. Finding a place takes divisions, about as long as a step: each lane of
+    // the warp finds another one.
+    Pass pass;
+    Walk walk = {};
+    for (int found = 32; found == 32;) {
+      unsigned first = 0, t = 0;  // of the lane's
+      for (found = 0; found < 32 && walk.next(sections); found++)
+        if (lane() == found) first = walk.first, t = walk.t;
+      const Place of_lanes = place_of_pass(sections.index(first, t));
+      for (int n = 0; n < found; n++) {
+        pass.place = of_lane(of_lanes, n, params, heads_q / heads_kv, len_q, len_k);
+        if (pass.place.row0 >= pass.place.row1) continue;
+        pass.bounds = mask_bounds(window_left, window_right, bottom_right, pass.place.len_q,
+                                  pass.place.len_k);
+        set_keys(pass, course.tiles_of_pass);
+        if (warp == 0)
+          load_keys_of(pass);
+        else
+          load_rows_of(pass);
+        for (int step = 0; step < pass.steps; step++) pass.ring.next();
+      }
+    }
+    if (warp == 0) return;
     Job job = {};
+    //@ if not masked then
     if (tile < group) job.steps = steps;  // it has a tile less than others
     //@ end
     job.rows = kNoTile;
@@ -466,11 +469,13 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
     float factor[2];
     rows.max[0] = rows.max[1] = kLowest, rows.sum[0] = rows.sum[1] = 0;
     //@ if masked then
+    const MaskBounds bounds = job.bounds;
+    const int full_begin = job.full_begin, full_end = job.full_end, end_key = job.place.len_k;
+    const int row = job.place.row0 + warp_of_group() * 16 + lane() / 4;
+    const int first_key = job.first_key + lane() % 4 * 2;
     const auto cut = [&](auto &x, int n) {
-      if (n >= job.full_begin && n < job.full_end) return;
-      const int row = job.place.row0 + warp_of_group() * 16 + lane() / 4;
-      const int key = job.first_key + n * kBlockN + lane() % 4 * 2;
-      mask_scores(x, job.bounds, row, row + 8, key, job.place.len_k);
+      if (n >= full_begin && n < full_end) return;
+      mask_scores(x, bounds, row, row + 8, first_key + n * kBlockN, end_key);
     };
     cut(s, 0);
     //@ else
@@ -495,7 +500,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
       //@ else
       constexpr int kKeys = sizeof x / sizeof *x * 2;
       const int keys = n < steps - 1 ? kBlockN : left;
-      if (keys < kKeys) cut_scores<kKeys - kNarrow>(x, keys);
+      if (keys < kKeys) cut_scores<kKeys - kNarrowStep>(x, keys);
       //@ end
       raise_max(x, rows, factor, unit);
       exponentials(x, rows, factor, unit);
@@ -504,13 +509,13 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
       round_p(p, x);
       rescale(rows, factor);
     };
-    const bool narrow = kNarrow < kBlockN && left <= kBlockN - kNarrow;  // the last step
+    const bool narrow = kNarrowStep < kBlockN && left <= kBlockN - kNarrowStep;  // the last step
     const int whole = narrow ? steps - 1 : steps;
 #pragma unroll 1
     for (int n = 1; n < whole; n++) step(s, n);
 
     // The last step by its width, and the first scores of the next tile beside its P V
-    with_width(left, [&](auto wide) {
+    with_width<kNarrowStep>(left, [&](auto wide) {
       if constexpr (wide.keys < kBlockN) {
         float x[wide.keys / 2];
         step(x, steps - 1);
@@ -530,7 +535,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
       wait(b.k_full + 8 * ring_k.slot, ring_k.parity);
     }
     take_turn(group);
-    with_width(left, [&](auto wide) { start_output<wide.keys>(rows, p, tile_v, true); });
+    with_width<kNarrow>(left, [&](auto wide) { start_output<wide.keys>(rows, p, tile_v, true); });
     start_scores(s, next_q, next_k);
     pass_turn(group);
     if (begun)

@@ -1,4 +1,5 @@
 //-- attn_fwd/middle_load.cuh - what the warps do that load Q, K and V and store O and LSE.
+//-- Panels by loops: places of three of them, unrolled, do not fit the registers that these warps have.
 // V may hold NaN where keys are not in use, and P is 0 there, not nothing: the warp puts zeros
 // there. Where a tensor ends TMA does.
 __device__ __forceinline__ void clean_values(u32 tile_v, int keys) {
@@ -13,7 +14,7 @@ __device__ __forceinline__ void load_keys(u32 to, u32 full, const TensorMap *map
                                           const Place &place, int key, u64 hint) {
   if (lane() != 0) return;
   arrive_and_expect(full, kBytesKV);
-#pragma unroll
+#pragma unroll 1
   for (int p = 0; p < kPanels; p++)
     load_box(to + p * (kBlockN * kPanel), map, full, p * kColumns, key, place.head_kv,
              place.sequence, hint);
@@ -22,7 +23,7 @@ __device__ __forceinline__ void load_keys(u32 to, u32 full, const TensorMap *map
 __device__ __forceinline__ void load_rows(u32 to, u32 full, const Params &params,
                                           const Place &place) {
   arrive_and_expect(full, kBytesQ);
-#pragma unroll
+#pragma unroll 1
   for (int p = 0; p < kPanels; p++)
     load_box(to + p * (kBlockM * kPanel), &params.map_q, full, p * kColumns, place.row0,
              place.head_q, place.sequence);
@@ -51,7 +52,7 @@ __device__ __forceinline__ void store_rows(u32 tile, const Params &params, const
       *reinterpret_cast<uint4 *>(o.at(place.row0 + i / kChunks) + i % kChunks * kChunk) =
           load_shared(swizzled_chunk<kPanel, kBlockM>(tile, i / kChunks, i % kChunks));
   } else if (lane() == 0) {
-#pragma unroll
+#pragma unroll 1
     for (int p = 0; p < kPanels; p++)
       store_box(tile + p * (kBlockM * kPanel), &params.map_o, p * kColumns, place.row0,
                 place.head_q, place.sequence);

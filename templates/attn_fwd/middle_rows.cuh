@@ -11,11 +11,12 @@ struct Wide {
   static constexpr int keys = kKeys;
 };
 
-// Calls with the width of a tile's last step, the least that holds its keys.
-template <int kKeys = kBlockN, typename Take>
+// Calls with the width of a tile's last step: the least that holds its keys, of those that are kBy
+// apart.
+template <int kBy, int kKeys = kBlockN, typename Take>
 __device__ __forceinline__ void with_width(int keys, Take take) {
-  if constexpr (kKeys > kNarrow) {
-    if (keys <= kKeys - kNarrow) return with_width<kKeys - kNarrow>(keys, take);
+  if constexpr (kKeys > kBy) {
+    if (keys <= kKeys - kBy) return with_width<kBy, kKeys - kBy>(keys, take);
   }
   take(Wide<kKeys>());
 }
