@@ -13,7 +13,7 @@
   short      vision and encoder shapes; window: (W, 0); mla: 192/128
   fwd-mma    family mma alone against FA2: d 64, 128, S 1024 .. 16384
   varlen-gqa-window   attune against itself: time per computed tile, against a dense launch of as many tiles
-  dtype      attune in fp16 beside attune in bf16, and FA3's two
+  dtype      attune in fp16 beside attune in bf16
 
 bf16, random normal. FLOPs 2 (d_qk + d_v) per visible pair. How a cell is timed: peers/timing.py; ratio and interval:
 peers/paired.py. A run without FA3 or FA4 says so and is void for bars that name them (void in the file).
@@ -40,7 +40,7 @@ import timing      # noqa: E402
 import torch       # noqa: E402
 
 TOKENS = 16384
-NEEDS = {"fwd-mma": set(), "varlen-gqa-window": set(), "window": {"fa4"}, "dtype": {"fa3"}}  # peers without which a section is void; else both
+NEEDS = {"fwd-mma": set(), "varlen-gqa-window": set(), "window": {"fa4"}, "dtype": set()}  # peers without which a section is void; else both
 LENGTHS = (512, 1024, 2048, 4096, 8192, 16384)
 
 
@@ -163,8 +163,8 @@ def fwd_mma(section):
 # ---- fp16 beside bf16 --------------------------------------------------------------------------------------------------------
 
 def dtype(section):
-    """ratio: attune in fp16 over attune in bf16, of the same tensors rounded to each; the bar is 0.97. Beside it the same of
-    FA3: fp16 draws more power, and the clock gives way."""
+    """ratio: speed in fp16 over speed in bf16, of the same tensors rounded to each; the bar is 0.97. fp16 draws more power,
+    and the clock gives way. No peer: FA3's wheel has no fp16."""
     for D in (64, 128, 256):
         for causal in (False, True):
             for S in (512, 4096):
@@ -175,32 +175,15 @@ def dtype_cell(section, D, S, B, H, causal):
     inputs, row = {}, {"kind": "dtype", "D": D, "S": S, "B": B, "H": H, "causal": causal}
 
     def make(i):
-        single = [torch.randn(B, S, H, D, device="cuda") for _ in range(3)]
-        calls = {}
+        single, calls = [torch.randn(B, S, H, D, device="cuda") for _ in range(3)], {}
         for name, kind in (("bf16", torch.bfloat16), ("fp16", torch.float16)):
             q, k, v = (x.to(kind) for x in single)
             inputs.setdefault(0, (q, k, v, -1, 0 if causal else -1))
-            calls["attune_" + name] = contenders.attune(section.library, q, k, v, causal=causal)
-            row[f"attune_{name}_kernel"] = calls["attune_" + name].kernels[0]
-            calls.update({f"{peer}_{name}": call for peer, call in contenders.dense_peers(q, k, v, causal, ("fa3",)).items()})
+            calls[name] = contenders.attune(section.library, q, k, v, causal=causal)
+            row[name + "_kernel"] = calls[name].kernels[0]
         return calls
 
-    sets = [make(i) for i in range(2)]
-    ready = timing.prepare(sets, inputs[0], row)
-    times = timing.rounds_of(ready, section.options.rounds, section.options.ms) if ready else {}
-    row["unit"], row["rounds"] = "TFLOP/s", section.options.rounds
-    for name, t in times.items():
-        row[name + "_us"] = round(paired.median(t) * 1e3, 3)
-    work = 4 * B * H * pairs(S, causal) * D
-    for who, prefix in (("attune", ""), ("fa3", "fa3_")):
-        if who + "_fp16" in times and who + "_bf16" in times:
-            fp16, bf16 = times[who + "_fp16"], times[who + "_bf16"]
-            row[prefix + "ratio"], row[prefix + "ratio_lo"], row[prefix + "ratio_hi"] = (round(x, 4) for x in paired.ratio(bf16, fp16))
-            if who == "attune":
-                row["attune"], row["best_peer"] = (round(work / paired.median(t) / 1e9, 1) for t in (fp16, bf16))
-                row["best_name"] = "attune_bf16"
-    row["times_us"] = {n: [round(x * 1e3, 3) for x in t] for n, t in times.items()}
-    section.add(row)
+    section.add(timing.measure(row, make, 2, lambda: inputs[0], 4 * B * H * pairs(S, causal) * D, ("fp16",), section.options))
 
 
 # ---- cost of a tile ----------------------------------------------------------------------------------------------------------
