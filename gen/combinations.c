@@ -15,14 +15,15 @@
 
 enum { SM_75 = 75 << 8, SM_80 = 80 << 8, SM_90A = 90 << 8 | 'a' };
 
+#define DTYPE_VALUE(name, id, text, bytes)       {ATTUNE_VALUE_DTYPE, "dtype", text, id, id},
+#define ALIGN_VALUE(name, id, text, doc)         {ATTUNE_VALUE_ALIGN, "align", text, id, 0},
+#define MASK_VALUE(name, id, text, lower, upper) {ATTUNE_VALUE_MASK, "mask", text, id, 0},
 #define FEATURE_VALUE(name, bit, text, families)                                                   \
   {ATTUNE_VALUE_FEATURES, "features", text, ATTUNE_FEATURE_##name, 0},
 
 const attune_value attune__values[] = {
-    {ATTUNE_VALUE_DTYPE, "dtype", "fp32", ATTUNE_DTYPE_FP32, ATTUNE_DTYPE_FP32},
-    {ATTUNE_VALUE_DTYPE, "dtype", "fp16", ATTUNE_DTYPE_FP16, ATTUNE_DTYPE_FP16},
-    {ATTUNE_VALUE_DTYPE, "dtype", "bf16", ATTUNE_DTYPE_BF16, ATTUNE_DTYPE_BF16},
-    {ATTUNE_VALUE_DTYPE, "dtype", "{q: fp16, out: fp32}", ATTUNE_DTYPE_FP16, ATTUNE_DTYPE_FP32},
+    ATTUNE_DTYPES(DTYPE_VALUE){ATTUNE_VALUE_DTYPE, "dtype", "{q: fp16, out: fp32}",
+                               ATTUNE_DTYPE_FP16, ATTUNE_DTYPE_FP32},
     {ATTUNE_VALUE_DTYPE, "dtype", "{q: bf16, out: fp32}", ATTUNE_DTYPE_BF16, ATTUNE_DTYPE_FP32},
     {ATTUNE_VALUE_HEAD_DIM, "head_dim", "8 to 128, multiples of 8", 64, 64},
     {ATTUNE_VALUE_HEAD_DIM, "head_dim", "136 to 256, multiples of 8", 192, 192},
@@ -30,12 +31,7 @@ const attune_value attune__values[] = {
     {ATTUNE_VALUE_HEAD_DIM, "head_dim", "{qk: 192, v: 128}", 192, 128},
     {ATTUNE_VALUE_HEAD_DIM, "head_dim", "{qk: 576, v: 512}", 576, 512},
     {ATTUNE_VALUE_HEAD_DIM, "head_dim", "any other, with align: elem", 35, 35},
-    {ATTUNE_VALUE_MASK, "mask", "none", ATTUNE_MASK_NONE, 0},
-    {ATTUNE_VALUE_MASK, "mask", "causal", ATTUNE_MASK_CAUSAL, 0},
-    {ATTUNE_VALUE_MASK, "mask", "window", ATTUNE_MASK_WINDOW, 0},
-    {ATTUNE_VALUE_ALIGN, "align", "16b", ATTUNE_ALIGN_16B, 0},
-    {ATTUNE_VALUE_ALIGN, "align", "elem", ATTUNE_ALIGN_ELEM, 0},
-    {ATTUNE_VALUE_GROUP, "group", "1", 1, 0},
+    ATTUNE_MASKS(MASK_VALUE) ATTUNE_ALIGNS(ALIGN_VALUE){ATTUNE_VALUE_GROUP, "group", "1", 1, 0},
     {ATTUNE_VALUE_GROUP, "group", "2, 4, 8, 16, 32, 64", 4, 0},
     {ATTUNE_VALUE_GROUP, "group", "others to 255", 7, 0},
     ATTUNE_FEATURES(FEATURE_VALUE){ATTUNE_VALUE_ARCH, "arch", "sm_75", SM_75, 0},
