@@ -110,7 +110,7 @@ format: ## rewrite the C files as .clang-format says
 format-check: ## fail when `make format` would change something
 	@clang-format --dry-run -Werror $(SOURCES) $(HEADERS)
 
-lint: layers $(B)/example_standalone.c ## clang's and gcc's warnings as errors, clang-tidy, shellcheck
+lint: layers $(B)/example_standalone.c $(SHARED) ## clang's and gcc's warnings as errors, clang-tidy, shellcheck
 	@shellcheck $(SCRIPTS)
 	@for f in $(SOURCES); do for compiler in gcc clang; do \
 	  $$compiler $(FLAGS) $(LUA_CFLAGS) -I$(B) -Werror -fsyntax-only $$f || exit 1; done; done

@@ -1,9 +1,10 @@
 /* edited.c - from an edited file back to its kernels.
  *
- * Input: the text of `attune emit`, with a body that somebody changed. Output: per kernel, what
- * attune knows of it and the text to compile. The name and the spec line of the data sheet say
- * which kernel it is; the rest of the sheet has to be what that kernel's sheet is, so that nobody
- * edits a figure there and believes that it counts. Compiling is compile.c's, judging verify's. */
+ * Input: the text of `attune emit`, whole or an outline, with a body that somebody changed. Output:
+ * per kernel, what attune knows of it and the text to compile. The name and the spec line of the
+ * data sheet say which kernel it is; the rest of the sheet has to be what that kernel's sheet is,
+ * so that nobody edits a figure there and believes that it counts. Compiling is compile.c's,
+ * judging verify's. */
 #include "edited.h"
 
 #include "spec.h"
@@ -149,6 +150,13 @@ static attune_status check_sheet(const char *path, int line, const char *at,
 
 /* ---- parts ----------------------------------------------------------------------------------- */
 
+/* Whether a line includes a part. */
+static int is_outline(const char *text, size_t size) {
+  for (const char *at = text; at < text + size; at = next_line(at))
+    if (begins(at + strspn(at, " \t"), "//@")) return 1;
+  return 0;
+}
+
 /* 1 when attune writes another text for the kernel. */
 static attune_status compare(const attune_kernel *kernel, const char *text, size_t size,
                              int *changed) {
@@ -174,6 +182,35 @@ static char *with_line(const char *path, int line, const char *text, size_t size
   return out.failed ? NULL : out.data;
 }
 
+/* The kernel's whole text: the file's, or what the outline in the file stands for. */
+static attune_status take_text(const char *path, int line, const char *text, size_t size,
+                               attune__edited_part *out) {
+  attune_emit_options with_lines = {.lines = 1};
+  attune__text whole = {0}, numbered = {0};
+  attune_status status = ATTUNE_OK;
+  int outline = is_outline(text, size);
+  if (outline) {
+    char *own = strndup(text, size);
+    if (!own) return attune_fail(ATTUNE_NO_MEMORY, "no memory for the text of a kernel");
+    status = attune__emit_outline(&out->kernel, NULL, path, line, own, &whole);
+    if (status == ATTUNE_OK)
+      status = attune__emit_outline(&out->kernel, &with_lines, path, line, own, &numbered);
+    free(own);
+  }
+  if (status == ATTUNE_TEMPLATE) status = attune_fail(ATTUNE_BAD_FILE, "%s", attune_error());
+  if (status == ATTUNE_OK)
+    status = compare(&out->kernel, outline ? whole.data : text, outline ? whole.size : size,
+                     &out->changed);
+  if (status == ATTUNE_OK) {
+    out->text = outline ? numbered.data : with_line(path, line, text, size);
+    if (outline) numbered.data = NULL;
+    if (!out->text) status = attune_fail(ATTUNE_NO_MEMORY, "no memory for the text of a kernel");
+  }
+  attune__text_free(&whole);
+  attune__text_free(&numbered);
+  return status;
+}
+
 static attune_status make_kernel(const char *path, int line, const attune_variant *v,
                                  const attune_tile *tile, const attune_pinset *pins,
                                  attune_kernel *out) {
@@ -194,13 +231,11 @@ static attune_status read_part(const char *path, int line, const char *text, siz
     status = bad(path, line, text, "the name that the pins of the spec line give");
   if (status == ATTUNE_OK) status = make_kernel(path, line, &variant, &tile, &pins, &out->kernel);
   if (status == ATTUNE_OK) status = check_sheet(path, line, text, &out->kernel);
-  if (status == ATTUNE_OK) status = compare(&out->kernel, text, size, &out->changed);
+  if (status == ATTUNE_OK) status = take_text(path, line, text, size, out);
   if (status != ATTUNE_OK) return status;
-  if (!memmem(text, size, launch_wait, strlen(launch_wait))) out->kernel.recipe.early = 0;
+  if (!strstr(out->text, launch_wait)) out->kernel.recipe.early = 0;
   out->line = line;
-  out->text = with_line(path, line, text, size);
-  return out->text ? ATTUNE_OK
-                   : attune_fail(ATTUNE_NO_MEMORY, "no memory for the text of a kernel");
+  return ATTUNE_OK;
 }
 
 /* From here on to the next separator, or the end. */

@@ -7,7 +7,7 @@
 
 typedef struct attune__edited_part {
   attune_kernel kernel; /* as attune makes it */
-  char *text;           /* the file's, behind a #line that gives its place there */
+  char *text;           /* the file's, of an outline the whole, with #line for places in the file */
   int line;             /* of the file, where the kernel begins */
   int changed;          /* 0: it is what attune writes for the kernel */
 } attune__edited_part;
@@ -18,10 +18,10 @@ typedef struct attune__edited {
   int count;
 } attune__edited;
 
-/* Reads what `attune emit` wrote, by now edited: one kernel, or several behind the lines that emit
- * puts between them. A kernel's data sheet must be the one that this attune writes, line for line:
- * name, spec, tile, ledger, launch and ABI hold for the edited text too. ATTUNE_BAD_FILE: the
- * message is "path:line: what was found and wanted". */
+/* Reads what `attune emit [--outline]` wrote, by now edited: one kernel, or several behind the
+ * lines that emit puts between them. A kernel's data sheet must be the one that this attune writes,
+ * line for line: name, spec, tile, ledger, launch and ABI hold for the edited text too.
+ * ATTUNE_BAD_FILE: the message is "path:line: what was found and wanted". */
 attune_status attune__edited_read(const char *path, const char *text, attune__edited *out);
 void attune__edited_free(attune__edited *edited);
 

@@ -260,22 +260,42 @@ static attune_status check_pins(const attune_kernel *kernel) {
   return ATTUNE_OK;
 }
 
-attune_status attune__emit(const attune_kernel *kernel, const attune_emit_options *options,
-                           attune__text *out) {
-  static const attune_emit_options plain = {0};
-  if (!options) options = &plain;
-  attune_template_job job = {
-      .op = kernel->variant.op, .root = kernel->template_path, .lines = options->lines};
+/* Expands the kernel's template, or the text that the job has in its place. */
+static attune_status expand(const attune_kernel *kernel, const attune_emit_options *options,
+                            attune_template_job *job, attune__text *out) {
+  job->op = kernel->variant.op, job->root = kernel->template_path;
+  job->lines = options->lines, job->outline = options->outline;
   attune_status status = check_pins(kernel);
-  if (status == ATTUNE_OK) status = attune__template_files(&job.files, &job.count);
+  if (status == ATTUNE_OK) status = attune__template_files(&job->files, &job->count);
   if (status != ATTUNE_OK) return status;
   attune__text environment = {0};
   attune__emit_environment(kernel, options, &environment);
-  job.environment = environment.data;
+  job->environment = environment.data;
   if (environment.failed)
     status = attune_fail(ATTUNE_NO_MEMORY, "the environment of %s", kernel->name);
   else
-    status = attune__template_expand(&job, out);
+    status = attune__template_expand(job, out);
   attune__text_free(&environment);
+  return status;
+}
+
+static const attune_emit_options plain = {0};
+
+attune_status attune__emit(const attune_kernel *kernel, const attune_emit_options *options,
+                           attune__text *out) {
+  attune_template_job job = {0};
+  return expand(kernel, options ? options : &plain, &job, out);
+}
+
+attune_status attune__emit_outline(const attune_kernel *kernel, const attune_emit_options *options,
+                                   const char *path, int line, const char *text,
+                                   attune__text *out) {
+  attune__text numbered = {0};
+  for (int i = 1; i < line; i++) attune__text_puts(&numbered, "\n");
+  attune__text_puts(&numbered, text);
+  attune_template_job job = {.text = numbered.data, .place = path};
+  attune_status status = numbered.failed ? attune_fail(ATTUNE_NO_MEMORY, "the text of %s", path)
+                                         : expand(kernel, options ? options : &plain, &job, out);
+  attune__text_free(&numbered);
   return status;
 }

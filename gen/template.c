@@ -68,11 +68,30 @@ static const attune_template_file *find_file(const attune_template_job *job, con
   return NULL;
 }
 
+static int is_outline(const attune_template_job *job, const char *path) {
+  return job->text && !strcmp(path, job->root);
+}
+
+/* The text of a template, or of the outline in its place; NULL when there is none. */
+static const char *find_text(const attune_template_job *job, const char *path, size_t *bytes) {
+  const attune_template_file *file = is_outline(job, path) ? NULL : find_file(job, path);
+  if (is_outline(job, path)) return *bytes = strlen(job->text), job->text;
+  return file ? (*bytes = file->bytes, file->text) : NULL;
+}
+
+/* As messages and #line name it. */
+static void add_place(const attune_template_job *job, const char *path, attune__text *out) {
+  if (is_outline(job, path))
+    attune__text_puts(out, job->place);
+  else
+    attune__text_printf(out, "templates/%s", path);
+}
+
 /* Appends line `line` of a template, from 1; nothing when there is no such line. */
 static void add_template_line(const host *h, const place *at, attune__text *out) {
-  const attune_template_file *file = find_file(h->job, at->path);
-  if (!file) return;
-  const char *begin = file->text, *end = file->text + file->bytes;
+  size_t bytes;
+  const char *begin = find_text(h->job, at->path, &bytes), *end = begin ? begin + bytes : NULL;
+  if (!begin) return;
   for (int line = 1; line < at->line && begin < end; line++) {
     const char *newline = memchr(begin, '\n', (size_t)(end - begin));
     begin = newline ? newline + 1 : end;
@@ -85,12 +104,10 @@ static void add_template_line(const host *h, const place *at, attune__text *out)
 
 static void set_error(host *h, const place *at, const char *text) {
   attune__text_free(&h->error);
-  if (!at->path[0]) {
-    attune__text_printf(&h->error, "templates/%s:1: error: %s", h->job->root, text);
-    return;
-  }
-  attune__text_printf(&h->error, "templates/%s:%d: error: %s", at->path, at->line, text);
-  add_template_line(h, at, &h->error);
+  int placed = at->path[0] != 0;
+  add_place(h->job, placed ? at->path : h->job->root, &h->error);
+  attune__text_printf(&h->error, ":%d: error: %s", placed ? at->line : 1, text);
+  if (placed) add_template_line(h, at, &h->error);
 }
 
 /* ---- errors -------------------------------------------------------------------------- */
@@ -135,8 +152,11 @@ static int on_error(lua_State *lua) {
   }
   while (!is_main && template_frame(lua, &level, &from, &is_main)) level++;
   for (; template_frame(lua, &level, &from, &is_main); level++)
-    if (is_main)
-      attune__text_printf(&h->error, "\nincluded from templates/%s:%d", from.path, from.line);
+    if (is_main) {
+      attune__text_puts(&h->error, "\nincluded from ");
+      add_place(h->job, from.path, &h->error);
+      attune__text_printf(&h->error, ":%d", from.line);
+    }
   return 1;
 }
 
@@ -180,8 +200,9 @@ static void count_steps(lua_State *lua, lua_Debug *event) {
 static int source(lua_State *lua) {
   host *h = *(host **)lua_getextraspace(lua);
   const char *path = luaL_checkstring(lua, 1);
-  const attune_template_file *file = find_file(h->job, path);
-  if (!file) {
+  size_t bytes;
+  const char *text = find_text(h->job, path, &bytes);
+  if (!text) {
     lua_pushnil(lua);
     lua_pushfstring(lua, "there is no template '%s'", path);
     return 2;
@@ -192,7 +213,7 @@ static int source(lua_State *lua) {
                     attune__op_name(h->job->op));
     return 2;
   }
-  lua_pushlstring(lua, file->text, file->bytes);
+  lua_pushlstring(lua, text, bytes);
   return 1;
 }
 
@@ -227,6 +248,8 @@ static void push_host(lua_State *lua, const attune_template_job *job) {
   push_environment(lua, job->environment), lua_setfield(lua, -2, "environment");
   lua_pushstring(lua, job->root), lua_setfield(lua, -2, "root");
   lua_pushboolean(lua, job->lines), lua_setfield(lua, -2, "lines");
+  lua_pushboolean(lua, job->outline), lua_setfield(lua, -2, "outline");
+  if (job->text) lua_pushstring(lua, job->place), lua_setfield(lua, -2, "place");
   lua_pushinteger(lua, ATTUNE_TEMPLATE_DEPTH), lua_setfield(lua, -2, "depth");
   lua_pushinteger(lua, ATTUNE_TEMPLATE_REP_BYTES), lua_setfield(lua, -2, "rep_bytes");
 }

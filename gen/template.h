@@ -34,16 +34,19 @@ enum {
 typedef struct attune_template_job {
   const attune_template_file *files; /* engine.lua, sandbox.lua and the templates, sorted by path */
   int count;
-  int op;                  /* templates of other ops cannot be included; 0: any can */
-  const char *root;        /* path of the template to expand */
+  int op;           /* templates of other ops cannot be included; 0: any can */
+  const char *root; /* path of the template to expand */
+  const char *text; /* an outline (below) in its place, and how messages name it; or NULL */
+  const char *place;
   const char *environment; /* Lua text "return {name = ..., ...}": the values that templates see */
-  int lines;               /* as in attune_emit_options */
+  int lines, outline;      /* as in attune_emit_options */
 } attune_template_job;
 /* Appends the expanded text; appends nothing when there is an error. */
 attune_status attune__template_expand(const attune_template_job *job, attune__text *out);
 
 typedef struct attune_emit_options {
-  int lines; /* 1: write #line on drift (for compiling); 0: plain text (for people, golden) */
+  int lines;   /* 1: write #line on drift (for compiling); 0: plain text (for people, golden) */
+  int outline; /* 1: parts (type/, prim/, ...) stay the lines that include them */
   const attune_facts *facts; /* for the data sheet, NULL before compiling */
   const char *compiler;      /* likewise */
 } attune_emit_options;
@@ -52,6 +55,11 @@ typedef struct attune_emit_options {
  * message is "templates/x:line: error: ..." and the template's line. */
 attune_status attune__emit(const attune_kernel *kernel, const attune_emit_options *options,
                            attune__text *out);
+/* The same from the text of an outline, which may be edited: what its include lines leave out
+ * stands there again. path: of the outline, for messages and #line; line: of it, where text begins.
+ * An error of the outline's own is "path:line: error: ...". */
+attune_status attune__emit_outline(const attune_kernel *kernel, const attune_emit_options *options,
+                                   const char *path, int line, const char *text, attune__text *out);
 /* The environment of a kernel, as attune_template_job wants it: every value a template can name. */
 void attune__emit_environment(const attune_kernel *kernel, const attune_emit_options *options,
                               attune__text *out);

@@ -12,7 +12,11 @@
 -- include(path), which expands another template at that place, and the part of Lua that sandbox.lua
 -- lets through. All of it is read-only; a template writes only its `local`s.
 --
--- Input: host, made by gen/template.c: source(path), environment, root, lines, depth, rep_bytes.
+-- An outline has the kernel's own template and head.cuh; parts, which lie in folders, stay the lines
+-- that include them. Such a text, edited or not, is a template: expanded it gives the whole.
+--
+-- Input: host, made by gen/template.c: source(path), environment, root and the place that messages give
+-- for it when it is no template, lines, outline, depth, rep_bytes.
 -- Output: the text. What it leaves to the host: limits of memory and steps, printing of errors.
 local host = ...
 local string, table, math = string, table, math
@@ -28,7 +32,8 @@ local blank = nil -- a blank line that waits for a line after it
 
 local function write(path, n, line)
   if host.lines and (path ~= at_path or n ~= at_line + 1) then
-    out[#out + 1] = string.format('#line %d "/attune/templates/%s"', n, path)
+    local place = path == host.root and host.place or "templates/" .. path
+    out[#out + 1] = string.format('#line %d "/attune/%s"', n, (string.gsub(place, '[\\"]', "\\%0")))
   end
   out[#out + 1] = line
   at_path, at_line = path, n
@@ -59,6 +64,13 @@ local function writer(path, exprs)
     blank = nil
     write(path, n, line)
   end
+end
+
+-- What an outline has in place of a part.
+local function put_include(path)
+  if blank then write(blank[1], blank[2], "") end
+  blank = nil
+  write(nil, 0, string.format("//@ include(%q)", path))
 end
 
 ---- translation: one template line, one Lua line --------------------------------------------
@@ -140,6 +152,7 @@ local function include(path)
   if type(path) ~= "string" then fail("include(path) wants a string, not a %s", type(path)) end
   local text, why = host.source(path)
   if not text then fail("%s", why) end
+  if host.outline and #stack > 0 and string.find(path, "/", 1, true) then return put_include(path) end
   for i, open in ipairs(stack) do
     if open == path then fail("include cycle: %s -> %s", table.concat(stack, " -> ", i), path) end
   end

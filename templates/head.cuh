@@ -21,21 +21,7 @@ typedef long long i64;
 
 //@ include("type/" .. dtype.q .. ".cuh")
 
-//@ if params[#params].ctype == "TensorMap" then
-// What TMA must know of a tensor; made by the launch, read by the hardware.
-struct alignas(64) TensorMap {
-  u64 opaque[16];
-};
-
-//@ end
-// The launch fills this block, whose C twin has the same layout. Strides are in elements.
-struct Params {
-//@ for _, p in ipairs(params) do
-//@   local space = p.ctype:sub(-1) == "*" and "" or " "
-  $(noted(p.ctype .. space .. p.name .. ";", 26, p.note))
-//@ end
-};
-static_assert(sizeof(Params) == $(param_bytes), "struct Params and its C twin differ");
+//@ include("prim/params.cuh")
 
 //@ if #ledger > 0 then
 // Shared memory, as in the ledger above.

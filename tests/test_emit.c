@@ -130,6 +130,59 @@ END_TEST
 
 /* ---- the head ------------------------------------------------------------------------ */
 
+/* Control lines of an outline: each includes a part. */
+static int parts_of(const char *text) {
+  int parts = 0;
+  for (const char *at = text; (at = strstr(at, "//@")); at++, parts++) {
+    ck_assert_msg(at == text || at[-1] == '\n', "%.60s", at);
+    ck_assert_msg(!strncmp(at, "//@ include(\"", 13), "%.60s", at);
+  }
+  return parts;
+}
+
+/* An outline is short enough to be read, and expanded it is the whole text; from a later line of a
+ * file #line says so. */
+enum { OUTLINE_LINES = 600, AT_LINE = 7 };
+static void check_outline(const attune_kernel *kernel) {
+  attune_emit_options options = {.outline = 1}, with_lines = {.lines = 1};
+  char *outline = emitted(kernel, &options), *plain = emitted(kernel, NULL), first[64];
+  attune__text whole = {0}, numbered = {0}, stripped = {0};
+  int lines = 0;
+  for (const char *c = outline; *c; c++) lines += *c == '\n';
+  ck_assert_msg(lines <= OUTLINE_LINES, "%s: %d lines", kernel->name, lines);
+  ck_assert_int_gt(parts_of(outline), 4);
+  ck_assert_int_eq(attune__emit_outline(kernel, NULL, "k.cu", 1, outline, &whole), ATTUNE_OK);
+  ck_assert_str_eq(whole.data, plain);
+  ck_assert_int_eq(
+      attune__emit_outline(kernel, &with_lines, "my \"k\".cu", AT_LINE, outline, &numbered),
+      ATTUNE_OK);
+  snprintf(first, sizeof first, "#line %d \"/attune/my \\\"k\\\".cu\"\n// ", AT_LINE);
+  ck_assert_msg(!strncmp(numbered.data, first, strlen(first)), "%.80s", numbered.data);
+  without_directives(numbered.data, &stripped);
+  ck_assert_str_eq(stripped.data, plain);
+  attune__text_free(&whole), attune__text_free(&numbered), attune__text_free(&stripped);
+  free(outline), free(plain);
+}
+
+START_TEST(outlines_are_short_and_give_the_whole) {
+  static const char *const largest[] = {
+      "attn_fwd_sm90a_bf16_d128_causal__wgmma_m128n128s2w12q1o1z1g1",
+      "attn_fwd_sm90a_bf16_d192x128_window__wgmma_m128n128s2w12o3c1g1",
+      "attn_fwd_sm90a_fp16_d64_window_g4_alibi_sink_varlen__wgmma_m128n128s2w12q1o3c1g1",
+      "attn_fwd_sm90a_bf16_d64_window__middle_m64n128k16s5w16",
+      "attn_fwd_sm90a_bf16_d80__middle_m64n112k16s3w16t1c1",
+      "attn_fwd_sm90a_bf16_d64__short_m200n200s3w16o1t1c1",
+      "attn_fwd_sm80_fp16_d128_window_alibi_bias_sink_bitmask_varlen__mma_m64n64"};
+  ck_assert_int_eq(each_kernel(check_outline), KERNELS);
+  for (size_t i = 0; i < sizeof largest / sizeof *largest; i++) {
+    attune_kernel kernel;
+    ck_assert_msg(kernel_named(largest[i], &kernel) == ATTUNE_OK, "%s: %s", largest[i],
+                  attune_error());
+    check_outline(&kernel);
+  }
+}
+END_TEST
+
 static int has_line(const char *text, const char *format, ...) {
   char line[256];
   va_list arguments;
@@ -467,8 +520,8 @@ START_TEST(files_are_sorted_and_complete) {
 }
 END_TEST
 
-TEST_MAIN("emit", text_is_tidy, lines_point_at_templates, params_have_one_layout,
-          head_says_what_the_kernel_is, facts_stand_in_the_sheet, pins_are_constants,
-          bad_pins_are_refused, golden_files, same_bytes_from_200_processes,
+TEST_MAIN("emit", text_is_tidy, lines_point_at_templates, outlines_are_short_and_give_the_whole,
+          params_have_one_layout, head_says_what_the_kernel_is, facts_stand_in_the_sheet,
+          pins_are_constants, bad_pins_are_refused, golden_files, same_bytes_from_200_processes,
           folder_gives_the_bytes_of_the_embedded, bad_folders_are_named,
           digests_change_with_their_templates, files_are_sorted_and_complete)

@@ -116,6 +116,45 @@ START_TEST(edited_for_the_better) {
 }
 END_TEST
 
+/* What an outline leaves out is put back; what stands there counts. */
+START_TEST(an_outline) {
+  emit("--outline " KERNEL);
+  ck_assert_ptr_null(strstr(text, "struct Params"));
+  ck_assert_msg(verify() == 0, "%s", output);
+  expect_at(1, ": " KERNEL ", as attune writes it");
+  expect("verified 1 of 1 kernels on cpu\n");
+  edit("rows.sum[i] *= factor;", "rows.sum[i] = rows.sum[i] * factor;");
+  ck_assert_msg(verify() == 0, "%s", output);
+  expect_at(1, ": " KERNEL ", edited");
+  edit("rows.sum[i] = rows.sum[i] * factor;", "");
+  ck_assert_int_eq(verify(), 1);
+  expect(KERNEL ": FAIL");
+}
+END_TEST
+
+START_TEST(faults_of_an_outline_have_the_files_line) {
+  emit("--outline " KERNEL);
+  int line = edit("rows.sum[i] *= factor;", "rows.sum[i] *= facto;");
+  ck_assert_int_ne(verify(), 0);
+  expect_compiler_at(line, "identifier \"facto\" is undefined");
+  emit("--outline " KERNEL);
+  line = edit("prim/math.cuh", "prim/nowhere.cuh");
+  ck_assert_int_eq(verify(), 2);
+  expect_at(line, ": error: there is no template 'prim/nowhere.cuh'\n"
+                  "//@ include(\"prim/nowhere.cuh\")");
+  ck_assert_int_eq(attune("emit --lines --outline %s", KERNEL), 2);
+  expect("attune emit: error: an outline has no #line: leave out --lines or --outline\n");
+}
+END_TEST
+
+START_TEST(several_kernels_in_outline) {
+  emit("--outline attn_standard_sm80_fp32_d32");
+  ck_assert_msg(verify() == 0, "%s", output);
+  expect("verified 3 of 3 kernels on cpu\n");
+  ck_assert_ptr_null(strstr(output, ", edited"));
+}
+END_TEST
+
 /* Without the wait a kernel is launched when what is ahead of it has ended. */
 START_TEST(edited_to_be_patient) {
   emit("attn_fwd_sm90a_fp32_d32_causal__fma_m32n32");
@@ -276,7 +315,8 @@ START_TEST(the_folder_goes) {
 }
 END_TEST
 
-TEST_MAIN("source", untouched, edited_for_the_better, edited_to_be_patient, several_kernels,
+TEST_MAIN("source", untouched, edited_for_the_better, edited_to_be_patient, an_outline,
+          faults_of_an_outline_have_the_files_line, several_kernels_in_outline, several_kernels,
           one_part_of_several, pinned, a_wrong_result_is_caught, a_lost_rescale_is_caught,
           an_empty_row_is_judged, a_race_is_caught, an_error_has_the_files_line,
           shared_memory_must_match_the_ledger, a_touched_sheet_is_refused, files_that_are_none,

@@ -13,6 +13,7 @@
 static const cli_option options[] = {
     {"--spec", "F", "spec whose pins, budget and tile the name stands for"},
     {"--lines", NULL, "write #line where the text drifts from its templates"},
+    {"--outline", NULL, "parts (types, instructions, ...) stay the lines that include them"},
     {"-o", "FILE", "write to FILE"},
     {NULL, NULL, NULL},
 };
@@ -90,20 +91,20 @@ static int select_kernels(const cli_args *args, selection *s) {
 }
 
 /* Kernel after kernel; each is a source of its own, which a line between them says. */
-static attune_status add_sources(const selection *s, int lines, attune__text *out) {
-  attune_emit_options emit_options = {.lines = lines};
+static attune_status add_sources(const selection *s, const attune_emit_options *emit_options,
+                                 attune__text *out) {
   attune_status status = ATTUNE_OK;
   for (int i = 0; i < s->count && status == ATTUNE_OK; i++) {
     if (s->count > 1)
       attune__text_printf(out, "%s// ==== kernel %d of %d: a source of its own ====\n\n",
                           i ? "\n" : "", i + 1, s->count);
-    status = attune__emit(&s->kernels[i], &emit_options, out);
+    status = attune__emit(&s->kernels[i], emit_options, out);
   }
   return status;
 }
 
-static attune_status add_json(const selection *s, int lines, attune__text *out) {
-  attune_emit_options emit_options = {.lines = lines};
+static attune_status add_json(const selection *s, const attune_emit_options *emit_options,
+                              attune__text *out) {
   attune__json json = {.text = out};
   attune_status status = ATTUNE_OK;
   attune__json_begin(&json, '{');
@@ -111,7 +112,7 @@ static attune_status add_json(const selection *s, int lines, attune__text *out) 
   attune__json_key(&json, "kernels"), attune__json_begin(&json, '[');
   for (int i = 0; i < s->count && status == ATTUNE_OK; i++) {
     attune__text source = {0};
-    status = attune__emit(&s->kernels[i], &emit_options, &source);
+    status = attune__emit(&s->kernels[i], emit_options, &source);
     if (status == ATTUNE_OK) {
       attune__json_begin(&json, '{');
       attune__json_key(&json, "name"), attune__json_string(&json, s->kernels[i].name);
@@ -136,11 +137,16 @@ static int failed(attune_status status, attune__text *text) {
 
 static int run(const cli_args *args) {
   selection s = {.count = 0};
+  if (cli_value(args, "--lines") && cli_value(args, "--outline")) {
+    fputs("attune emit: error: an outline has no #line: leave out --lines or --outline\n", stderr);
+    return CLI_USAGE;
+  }
   int rc = select_kernels(args, &s);
   if (rc != CLI_OK) return rc;
   attune__text text = {0};
-  int lines = cli_value(args, "--lines") != NULL;
-  attune_status status = args->json ? add_json(&s, lines, &text) : add_sources(&s, lines, &text);
+  attune_emit_options how = {.lines = cli_value(args, "--lines") != NULL,
+                             .outline = cli_value(args, "--outline") != NULL};
+  attune_status status = args->json ? add_json(&s, &how, &text) : add_sources(&s, &how, &text);
   if (status == ATTUNE_OK && text.failed)
     status = attune_fail(ATTUNE_NO_MEMORY, "the text of %s", args->word[0]);
   if (status != ATTUNE_OK) return failed(status, &text);
@@ -153,10 +159,12 @@ static int run(const cli_args *args) {
 
 const cli_command cli_emit_command = {
     .name = "emit",
-    .usage = "emit NAME [--spec F] [--lines] [-o FILE]",
+    .usage = "emit NAME [--spec F] [--lines] [--outline] [-o FILE]",
     .text =
         "Prints the CUDA text of a kernel. NAME may be a variant: the planner's first choice of "
-        "tile,\nand each kernel of its program in launch order.",
+        "tile,\nand each kernel of its program in launch order. With --outline parts (types, "
+        "instructions,\nmasks, ...) stay the lines that include them: the algorithm, to be read, "
+        "and to be edited for\n`attune verify --source`, which puts the parts back.",
     .options = options,
     .min_words = 1,
     .max_words = 1,
