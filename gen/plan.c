@@ -135,15 +135,21 @@ static int pin_knobs(const attune_plan_request *request, const attune_model *mod
   return kept;
 }
 
-/* A tile that is fixed in every field is a candidate whether the model lists it or not: a measured
- * one may be none of the list. */
-static int add_pinned(const attune_plan_request *request, attune_tile *tiles, int count) {
-  enum {
-#define X(type, field, letters, def, constant, text) | 1u << ATTUNE__TILE_##field
-    ALL = 0 ATTUNE_TILE_FIELDS(X)
+static int fixes_all_of(const attune_tile_pins *pins, const attune_model *model) {
+#define X(type, field, letters, def, constant, text)                                               \
+  if (attune__model_has(model, ATTUNE__TILE_##field) &&                                            \
+      !(pins->fixed >> ATTUNE__TILE_##field & 1))                                                  \
+    return 0;
+  ATTUNE_TILE_FIELDS(X)
 #undef X
-  };
-  if ((request->pins.fixed & ALL) != ALL || !request->family || count == ATTUNE_MAX_CANDIDATES)
+  return 1;
+}
+
+/* A tile that is fixed in every field that its family has is a candidate whether the model lists it
+ * or not: a measured one may be none of the list, and a data sheet's spec stands for its kernel. */
+static int add_pinned(const attune_plan_request *request, const attune_model *model,
+                      attune_tile *tiles, int count) {
+  if (!request->family || count == ATTUNE_MAX_CANDIDATES || !fixes_all_of(&request->pins, model))
     return count;
   attune_tile tile = request->pins.tile;
   tile.family = (uint8_t)request->family;
@@ -165,7 +171,7 @@ static attune_status add_family(attune_plan *plan, int family) {
   const attune_model *model = attune__model(request->variant.op, request->variant.part, family);
   attune_tile tiles[ATTUNE_MAX_CANDIDATES];
   int count = model->candidates(&request->variant, tiles, ATTUNE_MAX_CANDIDATES);
-  count = add_pinned(request, tiles, pin_knobs(request, model, tiles, count));
+  count = add_pinned(request, model, tiles, pin_knobs(request, model, tiles, count));
   size_t all = (size_t)plan->count + (size_t)count;
   attune_candidate *grown = realloc(plan->candidates, all * sizeof *grown);
   if (!grown) return attune_fail(ATTUNE_NO_MEMORY, "a plan of %zu candidates", all);

@@ -1,4 +1,4 @@
-# sass.awk - nvdisasm's listing of a kernel of family wgmma -> a line for each loop over keys: what of the softmax
+# sass.awk - nvdisasm's listing of a kernel of family wgmma or middle -> a line for each loop over keys: what of the softmax
 # stands before the wait for P V, beside which it runs, and what after it. A loop waits twice: first until one
 # group of products is left under way, which is P V, then for that.
 function report() {

@@ -126,6 +126,38 @@ START_TEST(tile_pins_are_kept) {
 END_TEST
 
 /* Planned for the keys that are pinned, and no tile that takes fewer than are asked for. */
+/* The spec of a data sheet is its kernel's, also where no model lists the tile. */
+START_TEST(the_sheets_spec_gives_the_kernel) {
+  static const char *const names[] = {
+      "attn_fwd_sm80_fp32_d64_causal__fma_m64n16w8",
+      "attn_fwd_sm90a_bf16_d64__mma_m32n64s4",
+      "attn_fwd_sm90a_bf16_d128_causal__wgmma_m128n128s2w12q1o1z1g1",
+      "attn_fwd_sm90a_bf16_d64__short_m128n128s2w12o1t1c2",
+      "attn_fwd_sm90a_bf16_d64_causal__middle_m64n128k64s4w16z1",
+      "attn_fwd_sm90a_bf16_d64_window__middle_m64n64k64s8w16c2"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    attune_variant variant;
+    attune_tile tile;
+    int has_tile, is_program;
+    attune_spec_options options = {0};
+    attune_spec spec = {0};
+    attune_job job = {0};
+    attune__text line = {0}, errors = {0};
+    ck_assert_int_eq(attune__name_parse(names[i], &variant, &tile, &has_tile, &is_program),
+                     ATTUNE_OK);
+    attune__spec_line(&variant, NULL, &tile, &line);
+    ck_assert_int_eq(attune__spec_read("sheet", line.data, line.size, &options, &spec, &errors),
+                     ATTUNE_OK);
+    attune_status status = attune__expand(&spec, &job, &errors);
+    ck_assert_msg(status == ATTUNE_OK, "%s: %s", names[i], errors.data);
+    ck_assert_int_eq(job.kernel_count, 1);
+    ck_assert_str_eq(job.kernels[0].name, names[i]);
+    attune__job_free(&job), attune__spec_free(&spec);
+    attune__text_free(&line), attune__text_free(&errors);
+  }
+}
+END_TEST
+
 START_TEST(pinned_lengths_are_planned_for) {
   attune_request r = ask(ATTUNE_OP_ATTN_FWD, ATTUNE_DTYPE_BF16, 64, ATTUNE_MASK_NONE, 0, 1);
   attune_kernel any, pinned, many, more;
@@ -236,6 +268,7 @@ END_TEST
 
 TEST_MAIN("expand", kernels_are_unique_and_sorted, the_largest_budget_gets_the_row,
           all_that_the_device_has_is_the_largest_budget, a_program_has_its_parts_in_order,
-          tile_pins_are_kept, pinned_lengths_are_planned_for, what_fits_nowhere_is_said_at_its_line,
-          the_line_of_the_spec_is_shown, a_fallback_is_kept_with_its_reason,
-          an_unknown_kernel_is_refused, an_empty_spec_is_an_empty_job)
+          tile_pins_are_kept, the_sheets_spec_gives_the_kernel, pinned_lengths_are_planned_for,
+          what_fits_nowhere_is_said_at_its_line, the_line_of_the_spec_is_shown,
+          a_fallback_is_kept_with_its_reason, an_unknown_kernel_is_refused,
+          an_empty_spec_is_an_empty_job)
