@@ -72,8 +72,9 @@ static int legal_fields(const attune_tile *t, char *reason, size_t size) {
   if (t->share_kv) return snprintf(reason, size, "share_kv: family middle has 0"), 0;
   if (t->stages < 2 || t->stages > MAX_STAGES)
     return snprintf(reason, size, "stages %d: family middle has 2 to %d", t->stages, MAX_STAGES), 0;
-  if (t->second_q > 1 || t->turns > 1 || t->lazy > 1 || t->chains > 3)
-    return snprintf(reason, size, "second_q, turns and lazy are 0 or 1, chains 0 to 3"), 0;
+  if (t->second_q > 1 || t->turns > 1 || t->lazy > 1 || t->chains > 3 || t->order > 9)
+    return snprintf(reason, size, "second_q, turns and lazy are 0 or 1, chains 0 to 3, order to 9"),
+           0;
   return 1;
 }
 
@@ -306,7 +307,7 @@ const attune_model attune__model_attn_fwd_middle = {
     .op = ATTUNE_OP_ATTN_FWD,
     .family = ATTUNE_FAMILY_MIDDLE,
     .knobs = 1u << ATTUNE__TILE_second_q | 1u << ATTUNE__TILE_turns | 1u << ATTUNE__TILE_lazy |
-             1u << ATTUNE__TILE_chains,
+             1u << ATTUNE__TILE_chains | 1u << ATTUNE__TILE_order,
     .template_path = "attn_fwd/middle.cu",
     .candidates = candidates,
     .legal = legal,

@@ -238,7 +238,11 @@ START_TEST(kernels_of_some_more_keys) {
                                       /* as few stages as there may be under a mask */
                                       "attn_fwd_sm90a_bf16_d64_window__middle_m64n64k64s5w16",
                                       "attn_fwd_sm90a_bf16_d40_causal__middle_m64n128k64s3w16",
-                                      "attn_fwd_sm90a_fp16_d40_window__middle_m64n128s2w12"};
+                                      "attn_fwd_sm90a_fp16_d40_window__middle_m64n128s2w12",
+                                      /* in an order, which waits for V earlier */
+                                      "attn_fwd_sm90a_bf16_d64__middle_m64n64k16s2w16o5t1c1",
+                                      "attn_fwd_sm90a_bf16_d40_causal__middle_m64n128k64s3w16o1",
+                                      "attn_fwd_sm90a_fp16_d40_window__middle_m64n128s2w12o9z1"};
   static const attune_shape list[] = {
       {.batch = 1, .heads_q = 2, .heads_kv = 1, .len_q = 260, .len_k = 159, BAND},
       {.batch = 1, .heads_q = 2, .heads_kv = 2, .len_q = 64, .len_k = 192, BAND},

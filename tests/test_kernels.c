@@ -308,6 +308,8 @@ START_TEST(what_would_compile_and_not_work) {
                  "tile: order 1: block_n 56, from 64 on");
   expect_refused("attn_fwd_sm90a_bf16_d64_window__middle_m64n64k64s4w16",
                  "tile: stages 4: under a mask steps of 64 keys need 5");
+  expect_refused("attn_fwd_sm90a_bf16_d64__middle_m64n128s5w16o10",
+                 "tile: second_q, turns and lazy are 0 or 1, chains 0 to 3, order to 9");
   expect_refused("attn_fwd_sm90a_bf16_d64_causal__middle_m64n128k64s2w16",
                  "tile: stages 2: under a mask steps of 128 keys need 3");
 }
@@ -324,7 +326,9 @@ START_TEST(tiles_end_to_end) {
                                       "attn_fwd_sm90a_bf16_d64_causal__middle_m64n128k64s5w16",
                                       "attn_fwd_sm90a_fp16_d64_window__middle_m64n64k32s8w16q1",
                                       "attn_fwd_sm90a_bf16_d96_window__middle_m64n64k16s5w16z1c1",
-                                      "attn_fwd_sm90a_bf16_d8_causal__middle_m64n160k64s8w16"};
+                                      "attn_fwd_sm90a_bf16_d8_causal__middle_m64n160k64s8w16",
+                                      "attn_fwd_sm90a_bf16_d64__middle_m64n128s5w16o5t1z1",
+                                      "attn_fwd_sm90a_fp16_d96_causal__middle_m64n96k32s4w16o9"};
   count = 0;
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) add_named(names[i]);
   compile_all();

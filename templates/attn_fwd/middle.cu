@@ -37,7 +37,7 @@
 
 //@ include("prim/accumulator.cuh")
 
-//@ local masked = mask ~= "none"
+//@ local masked, ordered = mask ~= "none", tile.order > 0
 //@ if masked then
 //@   include("prim/columns.cuh")
 
@@ -482,16 +482,27 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
     if (left < 0) cut_scores<0>(s, left + kBlockN);
     //@ end
     raise_max(s, rows, factor, unit);
-    exponentials(s, rows, factor, unit);
+    float sum[4] = {0, 0, 0, 0};
+    exponentials(s, rows, sum, unit, 0, kBlockN / 2);
+    add_sums(rows, factor, sum);
     round_p(p, s);
+    //@ if ordered then
+    wait(b.v_full + 8 * ring_v.slot, ring_v.parity);
+    //@ end
 
     // S of a step beside O += P V of the one before, then P of the step
     const auto step = [&](auto &x, int n) {
       wait(b.k_full + 8 * ring_k.slot, ring_k.parity);
+      //@ if not ordered then
       wait(b.v_full + 8 * ring_v.slot, ring_v.parity);
+      //@ end
       take_turn(group);
       start_scores(x, tile_q, b.tile_k(ring_k.slot));
       start_output<kBlockN>(rows, p, b.tile_v(ring_v.slot), n > 1);
+      //@ if ordered then
+      const u32 slot_v = ring_v.slot;
+      ring_v.next();
+      //@ end
       pass_turn(group);
       products_wait<1>();
       free(b.k_free, ring_k.slot), ring_k.next();
@@ -502,10 +513,25 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
       const int keys = n < steps - 1 ? kBlockN : left;
       if (keys < kKeys) cut_scores<kKeys - kNarrowStep>(x, keys);
       //@ end
+      constexpr int kElements = sizeof x / sizeof *x;
       raise_max(x, rows, factor, unit);
-      exponentials(x, rows, factor, unit);
+      float sum[4] = {0, 0, 0, 0};
+      //@ if ordered then
+      // The compiler moves exponentials down across the wait for P V unless a loop stands between:
+      // that of the wait for the next V does. Order knob kOrder: how many stand before it.
+      constexpr int kBefore = kElements * (kOrder - 1) / 8 / 4 * 4;
+      exponentials(x, rows, sum, unit, 0, kBefore);
+      wait(b.v_full + 8 * ring_v.slot, ring_v.parity);
+      products_wait<0>();
+      free(b.v_free, slot_v);
+      exponentials(x, rows, sum, unit, kBefore, kElements);
+      add_sums(rows, factor, sum);
+      //@ else
+      exponentials(x, rows, sum, unit, 0, kElements);
+      add_sums(rows, factor, sum);
       products_wait<0>();
       free(b.v_free, ring_v.slot), ring_v.next();
+      //@ end
       round_p(p, x);
       rescale(rows, factor);
     };
@@ -522,7 +548,9 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
       }
     });
     finish_rows(rows, factor, ends_of(smem, group, slot) + warp_of_group() * 16 + lane() / 4);
+    //@ if not ordered then
     wait(b.v_full + 8 * ring_v.slot, ring_v.parity);
+    //@ end
     wait(b.full_q(group, ring_q.slot), ring_q.parity);
     const u32 tile_v = b.tile_v(ring_v.slot);
     const Job &next = job_of(smem, group, ring_q.slot);

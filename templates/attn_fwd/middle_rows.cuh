@@ -69,16 +69,21 @@ __device__ __forceinline__ void raise_max(const float (&s)[kElements], Rows &row
   }
 }
 
-// P = 2^(unit S - max) in the place of S, and its sums.
+// P = 2^(unit S - max) in the place of S, elements [from, to), added up: sum[0] and [1] are of the
+// first row.
 template <int kElements>
-__device__ __forceinline__ void exponentials(float (&s)[kElements], Rows &rows,
-                                             const float (&factor)[2], float unit) {
-  float sum[4] = {0, 0, 0, 0};
+__device__ __forceinline__ void exponentials(float (&s)[kElements], const Rows &rows,
+                                             float (&sum)[4], float unit, int from, int to) {
 #pragma unroll
   for (int e = 0; e < kElements; e++) {
+    if (e < from || e >= to) continue;
     s[e] = exp2_approx(fmaf(s[e], unit, -rows.max[half(e)]));
     sum[e % 4] += s[e];
   }
+}
+
+__device__ __forceinline__ void add_sums(Rows &rows, const float (&factor)[2],
+                                         const float (&sum)[4]) {
 #pragma unroll
   for (int h = 0; h < 2; h++)
     rows.sum[h] = fmaf(rows.sum[h], factor[h], sum[2 * h] + sum[2 * h + 1]);
