@@ -182,32 +182,35 @@ static char *with_line(const char *path, int line, const char *text, size_t size
   return out.failed ? NULL : out.data;
 }
 
-/* The kernel's whole text: the file's, or what the outline in the file stands for. */
+/* The whole text that an outline stands for: as it is to be compared, and with the lines' places.
+ */
+static attune_status expand(const char *path, int line, const char *text, size_t size,
+                            const attune_kernel *kernel, attune__text *plain, char **placed) {
+  attune_emit_options with_lines = {.lines = 1};
+  attune__text numbered = {0};
+  char *own = strndup(text, size);
+  if (!own) return attune_fail(ATTUNE_NO_MEMORY, "no memory for the text of a kernel");
+  attune_status status = attune__emit_outline(kernel, NULL, path, line, own, plain);
+  if (status == ATTUNE_OK)
+    status = attune__emit_outline(kernel, &with_lines, path, line, own, &numbered);
+  free(own);
+  if (status == ATTUNE_OK)
+    *placed = numbered.data;
+  else
+    attune__text_free(&numbered);
+  return status == ATTUNE_TEMPLATE ? attune_fail(ATTUNE_BAD_FILE, "%s", attune_error()) : status;
+}
+
 static attune_status take_text(const char *path, int line, const char *text, size_t size,
                                attune__edited_part *out) {
-  attune_emit_options with_lines = {.lines = 1};
-  attune__text whole = {0}, numbered = {0};
-  attune_status status = ATTUNE_OK;
-  int outline = is_outline(text, size);
-  if (outline) {
-    char *own = strndup(text, size);
-    if (!own) return attune_fail(ATTUNE_NO_MEMORY, "no memory for the text of a kernel");
-    status = attune__emit_outline(&out->kernel, NULL, path, line, own, &whole);
-    if (status == ATTUNE_OK)
-      status = attune__emit_outline(&out->kernel, &with_lines, path, line, own, &numbered);
-    free(own);
+  if (!is_outline(text, size)) {
+    out->text = with_line(path, line, text, size);
+    return compare(&out->kernel, text, size, &out->changed);
   }
-  if (status == ATTUNE_TEMPLATE) status = attune_fail(ATTUNE_BAD_FILE, "%s", attune_error());
-  if (status == ATTUNE_OK)
-    status = compare(&out->kernel, outline ? whole.data : text, outline ? whole.size : size,
-                     &out->changed);
-  if (status == ATTUNE_OK) {
-    out->text = outline ? numbered.data : with_line(path, line, text, size);
-    if (outline) numbered.data = NULL;
-    if (!out->text) status = attune_fail(ATTUNE_NO_MEMORY, "no memory for the text of a kernel");
-  }
-  attune__text_free(&whole);
-  attune__text_free(&numbered);
+  attune__text plain = {0};
+  attune_status status = expand(path, line, text, size, &out->kernel, &plain, &out->text);
+  if (status == ATTUNE_OK) status = compare(&out->kernel, plain.data, plain.size, &out->changed);
+  attune__text_free(&plain);
   return status;
 }
 
@@ -233,6 +236,7 @@ static attune_status read_part(const char *path, int line, const char *text, siz
   if (status == ATTUNE_OK) status = check_sheet(path, line, text, &out->kernel);
   if (status == ATTUNE_OK) status = take_text(path, line, text, size, out);
   if (status != ATTUNE_OK) return status;
+  if (!out->text) return attune_fail(ATTUNE_NO_MEMORY, "no memory for the text of a kernel");
   if (!strstr(out->text, launch_wait)) out->kernel.recipe.early = 0;
   out->line = line;
   return ATTUNE_OK;
