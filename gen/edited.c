@@ -157,11 +157,12 @@ static int is_outline(const char *text, size_t size) {
   return 0;
 }
 
-/* 1 when attune writes another text for the kernel. */
-static attune_status compare(const attune_kernel *kernel, const char *text, size_t size,
-                             int *changed) {
+/* 1 when attune writes another text, or outline, for the kernel. */
+static attune_status compare(const attune_kernel *kernel, int outline, const char *text,
+                             size_t size, int *changed) {
+  attune_emit_options options = {.outline = outline};
   attune__text own = {0};
-  attune_status status = attune__emit(kernel, NULL, &own);
+  attune_status status = attune__emit(kernel, &options, &own);
   while (size && text[size - 1] == '\n') size--;
   while (own.size && own.data[own.size - 1] == '\n') own.size--;
   *changed = own.size != size || (size && memcmp(own.data, text, size) != 0);
@@ -182,35 +183,22 @@ static char *with_line(const char *path, int line, const char *text, size_t size
   return out.failed ? NULL : out.data;
 }
 
-/* The whole text that an outline stands for: as it is to be compared, and with the lines' places.
+/* The kernel's whole text, with its place in the file: the file's, or what an outline stands for.
  */
-static attune_status expand(const char *path, int line, const char *text, size_t size,
-                            const attune_kernel *kernel, attune__text *plain, char **placed) {
-  attune_emit_options with_lines = {.lines = 1};
-  attune__text numbered = {0};
-  char *own = strndup(text, size);
-  if (!own) return attune_fail(ATTUNE_NO_MEMORY, "no memory for the text of a kernel");
-  attune_status status = attune__emit_outline(kernel, NULL, path, line, own, plain);
-  if (status == ATTUNE_OK)
-    status = attune__emit_outline(kernel, &with_lines, path, line, own, &numbered);
-  free(own);
-  if (status == ATTUNE_OK)
-    *placed = numbered.data;
-  else
-    attune__text_free(&numbered);
-  return status == ATTUNE_TEMPLATE ? attune_fail(ATTUNE_BAD_FILE, "%s", attune_error()) : status;
-}
-
 static attune_status take_text(const char *path, int line, const char *text, size_t size,
                                attune__edited_part *out) {
-  if (!is_outline(text, size)) {
-    out->text = with_line(path, line, text, size);
-    return compare(&out->kernel, text, size, &out->changed);
-  }
-  attune__text plain = {0};
-  attune_status status = expand(path, line, text, size, &out->kernel, &plain, &out->text);
-  if (status == ATTUNE_OK) status = compare(&out->kernel, plain.data, plain.size, &out->changed);
-  attune__text_free(&plain);
+  const int outline = is_outline(text, size);
+  attune_emit_options with_lines = {.lines = 1};
+  attune__text whole = {0};
+  attune_status status = ATTUNE_OK;
+  if (outline)
+    status = attune__emit_outline(&out->kernel, &with_lines, path, line, text, size, &whole);
+  if (status == ATTUNE_TEMPLATE) status = attune_fail(ATTUNE_BAD_FILE, "%s", attune_error());
+  if (status == ATTUNE_OK) status = compare(&out->kernel, outline, text, size, &out->changed);
+  if (status == ATTUNE_OK)
+    out->text = outline ? whole.data : with_line(path, line, text, size);
+  else
+    attune__text_free(&whole);
   return status;
 }
 

@@ -263,6 +263,8 @@ static attune_status check_pins(const attune_kernel *kernel) {
 /* Expands the kernel's template, or the text that the job has in its place. */
 static attune_status expand(const attune_kernel *kernel, const attune_emit_options *options,
                             attune_template_job *job, attune__text *out) {
+  static const attune_emit_options plain = {0};
+  if (!options) options = &plain;
   job->op = kernel->variant.op, job->root = kernel->template_path;
   job->lines = options->lines, job->outline = options->outline;
   attune_status status = check_pins(kernel);
@@ -279,23 +281,21 @@ static attune_status expand(const attune_kernel *kernel, const attune_emit_optio
   return status;
 }
 
-static const attune_emit_options plain = {0};
-
 attune_status attune__emit(const attune_kernel *kernel, const attune_emit_options *options,
                            attune__text *out) {
   attune_template_job job = {0};
-  return expand(kernel, options ? options : &plain, &job, out);
+  return expand(kernel, options, &job, out);
 }
 
 attune_status attune__emit_outline(const attune_kernel *kernel, const attune_emit_options *options,
-                                   const char *path, int line, const char *text,
+                                   const char *path, int line, const char *text, size_t size,
                                    attune__text *out) {
   attune__text numbered = {0};
   for (int i = 1; i < line; i++) attune__text_puts(&numbered, "\n");
-  attune__text_puts(&numbered, text);
+  attune__text_add(&numbered, text, size);
   attune_template_job job = {.text = numbered.data, .place = path};
   attune_status status = numbered.failed ? attune_fail(ATTUNE_NO_MEMORY, "the text of %s", path)
-                                         : expand(kernel, options ? options : &plain, &job, out);
+                                         : expand(kernel, options, &job, out);
   attune__text_free(&numbered);
   return status;
 }

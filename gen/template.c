@@ -74,8 +74,8 @@ static int is_outline(const attune_template_job *job, const char *path) {
 
 /* The text of a template, or of the outline in its place; NULL when there is none. */
 static const char *find_text(const attune_template_job *job, const char *path, size_t *bytes) {
-  const attune_template_file *file = is_outline(job, path) ? NULL : find_file(job, path);
   if (is_outline(job, path)) return *bytes = strlen(job->text), job->text;
+  const attune_template_file *file = find_file(job, path);
   return file ? (*bytes = file->bytes, file->text) : NULL;
 }
 

@@ -59,7 +59,8 @@ attune_status attune__emit(const attune_kernel *kernel, const attune_emit_option
  * stands there again. path: of the outline, for messages and #line; line: of it, where text begins.
  * An error of the outline's own is "path:line: error: ...". */
 attune_status attune__emit_outline(const attune_kernel *kernel, const attune_emit_options *options,
-                                   const char *path, int line, const char *text, attune__text *out);
+                                   const char *path, int line, const char *text, size_t size,
+                                   attune__text *out);
 /* The environment of a kernel, as attune_template_job wants it: every value a template can name. */
 void attune__emit_environment(const attune_kernel *kernel, const attune_emit_options *options,
                               attune__text *out);

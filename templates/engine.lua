@@ -47,6 +47,11 @@ local function value_text(x, where)
   fail("%s is a %s; it must be a string, an integer or a boolean%s", where, kind, hint)
 end
 
+local function write_blank()
+  if blank then write(blank[1], blank[2], "") end
+  blank = nil
+end
+
 -- The function that a chunk calls for each text line: n, literal, value, literal, value, ...
 local function writer(path, exprs)
   return function(n, ...)
@@ -60,17 +65,16 @@ local function writer(path, exprs)
       blank = #out > 0 and {path, n} or nil
       return
     end
-    if blank then write(blank[1], blank[2], "") end
-    blank = nil
+    write_blank()
     write(path, n, line)
   end
 end
 
 -- What an outline has in place of a part.
 local function put_include(path)
-  if blank then write(blank[1], blank[2], "") end
-  blank = nil
-  write(nil, 0, string.format("//@ include(%q)", path))
+  write_blank()
+  out[#out + 1] = string.format("//@ include(%q)", path)
+  at_path = nil
 end
 
 ---- translation: one template line, one Lua line --------------------------------------------

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # sass.sh [BUILD] [FILE] - reads the machine code of the tiles that are shipped for an H200 (rows of bf16, d 64 to 256,
 # full and causal, from some hundred keys on) and says where the softmax of each loop stands against the wait for P V:
-# ptxas moves exponentials across it, which costs up to 15 % and no test of numbers can see. Compared with tests/golden/sass.txt when the compiler is the one that made it; with FILE the lines
-# are written there instead. Exit 1: they differ; 3: there is no nvdisasm.
+# ptxas moves exponentials across it, which costs up to 15 % and no test of numbers can see. Compared with
+# tests/golden/sass.txt when the compiler is the one that made it; with FILE the lines are written there instead.
+# Exit 1: they differ; 3: there is no nvdisasm.
 set -eu
 cd "$(dirname "$0")/.."
 build="${1:-build}"

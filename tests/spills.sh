@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # spills.sh BUILD [SPEC...] - compiles every kernel of the specs (default: all of specs/) for every
 # arch that attune generates for, and fails when one spills registers, keeps a stack frame or draws a
-# warning of the compiler, also where another candidate can take its place: the planner counted wrong. A spec whose SRAM budget or family an arch has not is named. Needs NVRTC, no GPU.
+# warning of the compiler, also where another candidate can take its place: the planner counted wrong. A spec
+# whose SRAM budget or family an arch has not is named. Needs NVRTC, no GPU.
 # Compiled kernels are kept in BUILD/spills: a second run compiles what changed. Set JOBS for compiles at once (default: as many as cores).
 set -eu
 cd "$(dirname "$0")/.."

@@ -128,7 +128,7 @@ START_TEST(lines_point_at_templates) {
 }
 END_TEST
 
-/* ---- the head ------------------------------------------------------------------------ */
+/* ---- outlines ------------------------------------------------------------------------ */
 
 /* Control lines of an outline: each includes a part. */
 static int parts_of(const char *text) {
@@ -151,11 +151,12 @@ static void check_outline(const attune_kernel *kernel) {
   for (const char *c = outline; *c; c++) lines += *c == '\n';
   ck_assert_msg(lines <= OUTLINE_LINES, "%s: %d lines", kernel->name, lines);
   ck_assert_int_gt(parts_of(outline), 4);
-  ck_assert_int_eq(attune__emit_outline(kernel, NULL, "k.cu", 1, outline, &whole), ATTUNE_OK);
+  ck_assert_int_eq(attune__emit_outline(kernel, NULL, "k.cu", 1, outline, strlen(outline), &whole),
+                   ATTUNE_OK);
   ck_assert_str_eq(whole.data, plain);
-  ck_assert_int_eq(
-      attune__emit_outline(kernel, &with_lines, "my \"k\".cu", AT_LINE, outline, &numbered),
-      ATTUNE_OK);
+  ck_assert_int_eq(attune__emit_outline(kernel, &with_lines, "my \"k\".cu", AT_LINE, outline,
+                                        strlen(outline), &numbered),
+                   ATTUNE_OK);
   snprintf(first, sizeof first, "#line %d \"/attune/my \\\"k\\\".cu\"\n// ", AT_LINE);
   ck_assert_msg(!strncmp(numbered.data, first, strlen(first)), "%.80s", numbered.data);
   without_directives(numbered.data, &stripped);
@@ -182,6 +183,8 @@ START_TEST(outlines_are_short_and_give_the_whole) {
   }
 }
 END_TEST
+
+/* ---- the head ------------------------------------------------------------------------ */
 
 static int has_line(const char *text, const char *format, ...) {
   char line[256];

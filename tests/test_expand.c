@@ -125,7 +125,6 @@ START_TEST(tile_pins_are_kept) {
 }
 END_TEST
 
-/* Planned for the keys that are pinned, and no tile that takes fewer than are asked for. */
 /* The spec of a data sheet is its kernel's, also where no model lists the tile. */
 START_TEST(the_sheets_spec_gives_the_kernel) {
   static const char *const names[] = {
@@ -158,6 +157,7 @@ START_TEST(the_sheets_spec_gives_the_kernel) {
 }
 END_TEST
 
+/* Planned for the keys that are pinned, and no tile that takes fewer than are asked for. */
 START_TEST(pinned_lengths_are_planned_for) {
   attune_request r = ask(ATTUNE_OP_ATTN_FWD, ATTUNE_DTYPE_BF16, 64, ATTUNE_MASK_NONE, 0, 1);
   attune_kernel any, pinned, many, more;

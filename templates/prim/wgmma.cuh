@@ -60,7 +60,8 @@ __device__ __forceinline__ void products_wait() {
 //@   return lines
 //@ end
 //@ local middle = family == "middle"
-//@ -- Widths of a step: of Q K^T those of family middle's last step, of P V those of its last product.
+//@ -- Widths of a step: of Q K^T those of family middle's last step, of P V those of its last product
+//@ -- (kNarrowStep and kNarrow there; with a width that is missing here it does not compile).
 //@ local narrow = middle and tile.block_k > 0 and tile.block_k or tile.block_n
 //@ local function least(by) return (tile.block_n - 1) % by + 1 end
 //@ local narrow_step = math.max(narrow, math.min(32, tile.block_n))

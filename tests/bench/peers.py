@@ -40,7 +40,8 @@ import timing      # noqa: E402
 import torch       # noqa: E402
 
 TOKENS = 16384
-NEEDS = {"fwd-mma": set(), "varlen-gqa-window": set(), "window": {"fa4"}, "dtype": set()}  # peers without which a section is void; else both
+# peers without which a section is void; else both
+NEEDS = {"fwd-mma": set(), "varlen-gqa-window": set(), "window": {"fa4"}, "dtype": set()}
 LENGTHS = (512, 1024, 2048, 4096, 8192, 16384)
 
 
