@@ -228,7 +228,7 @@ __device__ __forceinline__ Job job_of_tile(const Pass &pass, int tile) {
   int first, last, end;
   steps_of_tile(pass, place.row0, place.row1, first, last, end);
   job.steps = last - first;
-  for (int n = 0; n < first; n++) job.ring.next();
+  job.ring.advance(first);
   job.first_key = pass.first_key + first * kBlockN;
   job.bounds = pass.bounds;
   whole_steps(job.bounds, place.row0, place.row1, job.first_key, end, job.full_begin, job.full_end);
@@ -299,6 +299,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
       steps_of_tile(pass, row_of_lane, min(row_of_lane + kBlockM, place.len_q), from_step, to_step,
                     end);
       //@ end
+#pragma unroll 1
       for (int step = 0; step < pass.steps; step++, ring.next()) {
         // What is beyond the tensor comes as zeros, and that ends where no row sees more
         const int first = pass.first_key + step * kBlockN;
@@ -384,9 +385,11 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
     Walk walk = {};
     for (int found = 32; found == 32;) {
       unsigned first = 0, t = 0;  // of the lane's
+#pragma unroll 1
       for (found = 0; found < 32 && walk.next(sections); found++)
         if (lane() == found) first = walk.first, t = walk.t;
       const Place of_lanes = place_of_pass(sections.index(first, t));
+#pragma unroll 1
       for (int n = 0; n < found; n++) {
         pass.place = of_lane(of_lanes, n, params, heads_q / heads_kv, len_q, len_k);
         if (pass.place.row0 >= pass.place.row1) continue;
@@ -397,7 +400,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
           load_keys_of(pass);
         else
           load_rows_of(pass);
-        for (int step = 0; step < pass.steps; step++) pass.ring.next();
+        pass.ring.advance(pass.steps);
       }
     }
     if (warp == 0) return;
