@@ -292,7 +292,7 @@ static void cost(const attune_variant *v, const attune_tile *t, const attune_boa
       .smem_bytes = smem.bytes,
       .kv_bytes = attune__kv_bytes(v, s),
       .step_clocks = attune__wgmma_step_clocks + width_clocks * widths(t) * rounds / steps,
-      .exposed = attune__wgmma_exposed[busy] - (follows ? saved_at_ends * rounds / steps : 0),
+      .exposed = attune__wgmma_exposed(v, busy) - (follows ? saved_at_ends * rounds / steps : 0),
       .start = attune__wgmma_start,
       .ahead = follows};
   /* Each warpgroup reads its rows of Q and all of K, then all of V; TMA fills them once a pass. */

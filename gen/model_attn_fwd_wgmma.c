@@ -263,7 +263,7 @@ static void cost(const attune_variant *v, const attune_tile *t, const attune_boa
                       .kv_bytes = attune__kv_bytes(v, s),
                       .step_clocks = attune__wgmma_step_clocks,
                       .start = attune__wgmma_start,
-                      .exposed = attune__wgmma_exposed[attune__wgmma_groups(t)],
+                      .exposed = attune__wgmma_exposed(v, attune__wgmma_groups(t)),
                       .ahead = t->second_q && t->persistent};
   /* Each warpgroup reads its rows of Q and all of K, then all of V; TMA fills them once. */
   double read =

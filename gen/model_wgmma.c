@@ -4,7 +4,6 @@
 #include "model_attn_fwd.h"
 
 const double attune__wgmma_instructions = 4.5;
-const double attune__wgmma_exposed[] = {0, 0.5, 0.25, 0.19};
 const double attune__wgmma_step_clocks = 150;
 const double attune__wgmma_start = 2000;
 
@@ -19,6 +18,11 @@ int attune__wgmma_padded(int head_dim) {
 
 int attune__wgmma_groups(const attune_tile *tile) {
   return tile->warps / 4 - 1;
+}
+
+double attune__wgmma_exposed(const attune_variant *variant, int groups) {
+  static const double exposed[] = {0, 0.5, 0.25, 0.19};
+  return exposed[groups == 3 && variant->head_dim_v >= ATTUNE__WGMMA_WIDE_O ? 2 : groups];
 }
 
 int attune__wgmma_panel(const attune_variant *variant) {

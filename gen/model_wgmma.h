@@ -5,9 +5,10 @@
 #include "model_cost.h"
 
 enum {
-  ATTUNE__WGMMA_STEP = 16,   /* elements of the inner dimension of a product */
-  ATTUNE__WGMMA_ROWS = 64,   /* of a warpgroup's products */
-  ATTUNE__PANEL_ALIGN = 1024 /* of a swizzle of 128 bytes */
+  ATTUNE__WGMMA_STEP = 16,    /* elements of the inner dimension of a product */
+  ATTUNE__WGMMA_ROWS = 64,    /* of a warpgroup's products */
+  ATTUNE__WGMMA_WIDE_O = 112, /* head_dim_v whose O leaves three warpgroups short steps */
+  ATTUNE__PANEL_ALIGN = 1024  /* of a swizzle of 128 bytes */
 };
 
 /* Keys of heads that work beside each other, so that blocks share their K and V in L2. */
@@ -17,8 +18,9 @@ int attune__wgmma_keys_in_l2(const attune_variant *variant);
  * multiplication for each element of O where that is rescaled. */
 extern const double attune__wgmma_instructions;
 /* Share of the smaller ceilings that shows, by warpgroups that multiply, 1 to 3: one's softmax runs
- * beside another's products. Fitted to the order of tiles of family wgmma on an H200. */
-extern const double attune__wgmma_exposed[4];
+ * beside another's products. Fitted to the order of tiles of family wgmma on an H200, where from
+ * ATTUNE__WGMMA_WIDE_O on three hide no more than two do. */
+double attune__wgmma_exposed(const attune_variant *variant, int groups);
 /* Clocks of a step in which a warpgroup only waits: for a tile, for its products to start, for the
  * quads' maxima. Fitted likewise. */
 extern const double attune__wgmma_step_clocks;
