@@ -15,6 +15,7 @@ enum {
   JOB_WORDS_MASKED = 24, /* and under a mask */
   REGISTERS_BESIDE = 28, /* what NVRTC 13.0 needs beside scores, P and O to spill nowhere */
   MAX_STAGES = 8,
+  LEAST_NARROW = 32,       /* each width is code of its own, which takes long to compile */
   ONE_CHAIN_UP_TO = 64,    /* elements of a row, padded */
   SMEM_FOR_TILES = 230400, /* of a block's 227 KB, beside jobs and barriers */
   HEADS_TO_STAY = 256,     /* with fewer, SMs of an H200 may differ by a head of one or two */
@@ -65,9 +66,11 @@ static int legal_fields(const attune_tile *t, char *reason, size_t size) {
     return snprintf(reason, size, "block_n %d: family middle has multiples of 16 from 64 to 256",
                     t->block_n),
            0;
-  if (t->block_k % ATTUNE__WGMMA_STEP || t->block_k > t->block_n)
-    return snprintf(reason, size, "block_k %d: family middle has multiples of 16 up to block_n",
-                    t->block_k),
+  if (t->block_k % ATTUNE__WGMMA_STEP || t->block_k > t->block_n ||
+      (t->block_k && t->block_k < LEAST_NARROW))
+    return snprintf(reason, size,
+                    "block_k %d: family middle has 0 and multiples of 16 from %d to block_n",
+                    t->block_k, LEAST_NARROW),
            0;
   if (t->share_kv) return snprintf(reason, size, "share_kv: family middle has 0"), 0;
   if (t->stages < 2 || t->stages > MAX_STAGES)
@@ -100,7 +103,7 @@ static int legal(const attune_variant *v, const attune_tile *t, char *reason, si
 }
 
 static const int keys_of_step[] = {64, 80, 96, 112, 128, 144, 160};
-static const int keys_of_width[] = {16, 32, 64};
+static const int keys_of_width[] = {32, 48, 64};
 
 /* Under a mask with a bound below, a pass's tiles begin 64 keys apart: in steps of 80, 96 or 112
  * keys each then ends with another width, which was 10 to 40 % slower (H200, d 64, window 128). */
@@ -108,17 +111,24 @@ static int fits_step(const attune_variant *v, int keys) {
   return !attune__mask_has_lower(v->mask) || keys % ATTUNE__WGMMA_ROWS == 0;
 }
 
+/* And there each tile's keys end on one of 64 too: a last step of other widths is none of its own.
+ */
+static int fits_width(const attune_variant *v, int keys) {
+  return !masked(v) || ATTUNE__WGMMA_ROWS % keys == 0;
+}
+
 /* Three warpgroups that multiply: two were slower wherever they were timed (H200, 577 to 1500
  * keys). As many stages as fit beside Q: the more keys fit, the more heads' keys stay. A row's
  * maximum in one chain up to head dim 64 without a mask: 2 to 4 % faster than two in the rows tuned
- * on an H200 (2026-11-30), and the other way round from 72 on. */
+ * on an H200 (2026-11-30), and the other way round from 72 on. Under a mask the maxima stand before
+ * the wait for P V: up to 5 % faster there, and slower without one (H200, 2026-12-01). */
 static int candidates(const attune_variant *v, attune_tile *out, int max) {
   const int row = attune__wgmma_panels(v) * attune__wgmma_panel(v),
             q = 2 * 3 * ATTUNE__WGMMA_ROWS * row;
   int count = 0;
   for (size_t n = 0; n < sizeof keys_of_step / sizeof *keys_of_step; n++)
     for (size_t k = 0; k < sizeof keys_of_width / sizeof *keys_of_width && count < max; k++) {
-      if (!fits_step(v, keys_of_step[n])) continue;
+      if (!fits_step(v, keys_of_step[n]) || !fits_width(v, keys_of_width[k])) continue;
       int stages = (SMEM_FOR_TILES - q) / (2 * keys_of_step[n] * row);
       out[count++] = (attune_tile){.family = ATTUNE_FAMILY_MIDDLE,
                                    .block_m = ATTUNE__WGMMA_ROWS,
@@ -126,6 +136,7 @@ static int candidates(const attune_variant *v, attune_tile *out, int max) {
                                    .block_k = (uint16_t)keys_of_width[k],
                                    .stages = (uint8_t)(stages < MAX_STAGES ? stages : MAX_STAGES),
                                    .warps = 16,
+                                   .order = (uint8_t)masked(v),
                                    .turns = (uint8_t)!masked(v),
                                    .chains = !masked(v) && attune__wgmma_padded(v->head_dim_qk) >
                                                                ONE_CHAIN_UP_TO};

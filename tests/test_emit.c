@@ -170,8 +170,8 @@ START_TEST(outlines_are_short_and_give_the_whole) {
       "attn_fwd_sm90a_bf16_d128_causal__wgmma_m128n128s2w12q1o1z1g1",
       "attn_fwd_sm90a_bf16_d192x128_window__wgmma_m128n128s2w12o3c1g1",
       "attn_fwd_sm90a_fp16_d64_window_g4_alibi_sink_varlen__wgmma_m128n128s2w12q1o3c1g1",
-      "attn_fwd_sm90a_bf16_d64_window__middle_m64n128k16s5w16",
-      "attn_fwd_sm90a_bf16_d80__middle_m64n112k16s3w16t1c1",
+      "attn_fwd_sm90a_bf16_d64_window__middle_m64n128k32s5w16",
+      "attn_fwd_sm90a_bf16_d80__middle_m64n112k32s3w16t1c1",
       "attn_fwd_sm90a_bf16_d64__short_m200n200s3w16o1t1c1",
       "attn_fwd_sm80_fp16_d128_window_alibi_bias_sink_bitmask_varlen__mma_m64n64"};
   ck_assert_int_eq(each_kernel(check_outline), KERNELS);

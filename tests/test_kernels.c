@@ -308,6 +308,8 @@ START_TEST(what_would_compile_and_not_work) {
                  "tile: order 1: block_n 56, from 64 on");
   expect_refused("attn_fwd_sm90a_bf16_d64_window__middle_m64n64k64s4w16",
                  "tile: stages 4: under a mask steps of 64 keys need 5");
+  expect_refused("attn_fwd_sm90a_bf16_d64__middle_m64n128k16s5w16",
+                 "tile: block_k 16: family middle has 0 and multiples of 16 from 32 to block_n");
   expect_refused("attn_fwd_sm90a_bf16_d64__middle_m64n128s5w16o10",
                  "tile: second_q, turns and lazy are 0 or 1, chains 0 to 3, order to 9");
   expect_refused("attn_fwd_sm90a_bf16_d64_causal__middle_m64n128k64s2w16",
@@ -317,15 +319,15 @@ END_TEST
 
 /* The tiles of family middle that take most registers, and each of its knobs. */
 START_TEST(tiles_end_to_end) {
-  static const char *const names[] = {"attn_fwd_sm90a_bf16_d64__middle_m64n128k16s5w16t1c1",
-                                      "attn_fwd_sm90a_fp16_d72__middle_m64n128k16s3w16t1c3",
+  static const char *const names[] = {"attn_fwd_sm90a_bf16_d64__middle_m64n128k48s5w16o6z1c2",
+                                      "attn_fwd_sm90a_fp16_d72__middle_m64n128k32s3w16t1c3",
                                       "attn_fwd_sm90a_bf16_d80__middle_m64n112k32s3w16t1z1c1",
                                       "attn_fwd_sm90a_fp16_d96__middle_m64n112k64s3w16",
                                       "attn_fwd_sm90a_bf16_d8__middle_m64n160k64s8w16t1c1",
                                       "attn_fwd_sm90a_bf16_d64__middle_m64n192s3w12t1c1",
                                       "attn_fwd_sm90a_bf16_d64_causal__middle_m64n128k64s5w16",
                                       "attn_fwd_sm90a_fp16_d64_window__middle_m64n64k32s8w16q1",
-                                      "attn_fwd_sm90a_bf16_d96_window__middle_m64n64k16s5w16z1c1",
+                                      "attn_fwd_sm90a_bf16_d96_window__middle_m64n64k32s5w16z1c1",
                                       "attn_fwd_sm90a_bf16_d8_causal__middle_m64n160k64s8w16",
                                       "attn_fwd_sm90a_bf16_d64__middle_m64n128s5w16o5t1z1",
                                       "attn_fwd_sm90a_fp16_d96_causal__middle_m64n96k32s4w16o9"};

@@ -48,9 +48,7 @@ __device__ __forceinline__ unsigned warp_of_group() { return threadIdx.x % 128 /
 
 constexpr int kGroups = kWarps / 4 - 1;  // warpgroups that multiply
 constexpr int kSlots = 2 + kSecondQ;     // tiles of rows of each; Q is loaded one or two ahead
-// Keys by which a tile's last P V gets narrower; and the step before it, by no fewer than 32, since
-// each width is code of its own, which takes long to compile.
-constexpr int kNarrow = kBlockK ? kBlockK : kBlockN, kNarrowStep = kNarrow < 32 ? 32 : kNarrow;
+constexpr int kNarrow = kBlockK ? kBlockK : kBlockN;  // keys by which a tile's last step gets narrower
 constexpr int kColumns = kPanel / 2;  // elements of a panel's row
 constexpr int kPanels = (kPadded + kColumns - 1) / kColumns;
 constexpr u32 kBytesQ = kPanels * kBlockM * kPanel, kBytesKV = kPanels * kBlockN * kPanel;
@@ -514,7 +512,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
       //@ else
       constexpr int kKeys = sizeof x / sizeof *x * 2;
       const int keys = n < steps - 1 ? kBlockN : left;
-      if (keys < kKeys) cut_scores<kKeys - kNarrowStep>(x, keys);
+      if (keys < kKeys) cut_scores<kKeys - kNarrow>(x, keys);
       //@ end
       constexpr int kElements = sizeof x / sizeof *x;
       raise_max(x, rows, factor, unit);
@@ -538,13 +536,13 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
       round_p(p, x);
       rescale(rows, factor);
     };
-    const bool narrow = kNarrowStep < kBlockN && left <= kBlockN - kNarrowStep;  // the last step
+    const bool narrow = kNarrow < kBlockN && left <= kBlockN - kNarrow;  // the last step
     const int whole = narrow ? steps - 1 : steps;
 #pragma unroll 1
     for (int n = 1; n < whole; n++) step(s, n);
 
     // The last step by its width, and the first scores of the next tile beside its P V
-    with_width<kNarrowStep>(left, [&](auto wide) {
+    with_width<kNarrow>(left, [&](auto wide) {
       if constexpr (wide.keys < kBlockN) {
         float x[wide.keys / 2];
         step(x, steps - 1);

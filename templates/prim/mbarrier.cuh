@@ -37,10 +37,12 @@ struct Ring {
   __device__ __forceinline__ void next() {
     if (++slot == kCount) slot = 0, parity ^= 1;
   }
+  //@ if family == "middle" then
   __device__ __forceinline__ void advance(u32 by) {
     const u32 to = slot + by;
     slot = to % kCount, parity ^= to / kCount & 1;
   }
+  //@ end
 };
 
 // Barriers of the hardware among whole warps: `threads` take part in each round.

@@ -60,11 +60,10 @@ __device__ __forceinline__ void products_wait() {
 //@   return lines
 //@ end
 //@ local middle = family == "middle"
-//@ -- Widths of a step: of Q K^T those of family middle's last step, of P V those of its last product
-//@ -- (kNarrowStep and kNarrow there; with a width that is missing here it does not compile).
+//@ -- Widths of a step: those of family middle's last one (kNarrow there; with a width that is missing
+//@ -- here it does not compile).
 //@ local narrow = middle and tile.block_k > 0 and tile.block_k or tile.block_n
-//@ local function least(by) return (tile.block_n - 1) % by + 1 end
-//@ local narrow_step = math.max(narrow, math.min(32, tile.block_n))
+//@ local least = (tile.block_n - 1) % narrow + 1
 //@ local steps_qk, columns = (d.qk + 15) // 16, middle and d.v or (d.v + 15) // 16 * 16
 //@ -- A product is one statement, which takes the compiler 5 to 10 % less than one a step and gives the
 //@ -- same machine code. Of more than eight steps it is two a statement: with more, descriptors
@@ -79,7 +78,7 @@ __device__ __forceinline__ void products_wait() {
 // A step of 16 elements of the inner dimension of a product of 64 rows x N columns, up to the operands
 // behind its sums: the first registers of the statement.
 //@ local widths = {}
-//@ for n = least(narrow_step), tile.block_n, narrow_step do widths[n] = true end
+//@ for n = least, tile.block_n, narrow do widths[n] = true end
 //@ widths[columns] = true
 //@ for n = 8, 256, 8 do
 //@   if widths[n] then
@@ -88,7 +87,7 @@ __device__ __forceinline__ void products_wait() {
 //@   end
 //@ end
 
-//@ for n = least(narrow_step), tile.block_n, narrow_step do
+//@ for n = least, tile.block_n, narrow do
 // S of 64 rows x $(n) keys = Q K^T; both in shared memory, along their rows in panels of kWidth bytes.
 template <int kWidth>
 __device__ __forceinline__ void multiply_qk(float (&d)[$(n // 2)], u64 q, u64 k) {
@@ -117,7 +116,7 @@ __device__ __forceinline__ void multiply_qk(float (&d)[$(n // 2)], u64 q, u64 k)
 //@ end
 //@ local c, p = columns // 2, (tile.block_n + 15) // 16 * 4
 //@ local add = middle and ", bool add" or ""
-//@ for n = least(narrow), tile.block_n, narrow do
+//@ for n = least, tile.block_n, narrow do
 //@   local steps = (n + 15) // 16
 // O of 64 rows x head_dim_v += P V of $(n) keys; P in registers, V in shared memory, down its rows, by
 // the descriptor of each step.
