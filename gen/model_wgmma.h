@@ -19,7 +19,8 @@ int attune__wgmma_keys_in_l2(const attune_variant *variant);
 extern const double attune__wgmma_instructions;
 /* Share of the smaller ceilings that shows, by warpgroups that multiply, 1 to 3: one's softmax runs
  * beside another's products. Fitted to the order of tiles of family wgmma on an H200, where from
- * ATTUNE__WGMMA_WIDE_O on three hide no more than two do. */
+ * ATTUNE__WGMMA_WIDE_O on three hide no more than two do, and less under a mask, where they take no
+ * turns. */
 double attune__wgmma_exposed(const attune_variant *variant, int groups);
 /* Clocks of a step in which a warpgroup only waits: for a tile, for its products to start, for the
  * quads' maxima. Fitted likewise. */
