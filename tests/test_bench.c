@@ -509,6 +509,14 @@ static double number(const char *from, const char *key) {
   "attn_fwd_sm80_fp32_d32__fma_m64n64 attn_standard_sm80_fp32_d32 "                                \
   "attn_fwd_sm80_fp32_d32__fma_m32n32 --shape b=2,h=4,s=512"
 
+START_TEST(more_kernels_than_a_run_takes) {
+  ck_assert_int_eq(attune("", "bench a b c d e f g h another --shape s=512"), 2);
+  expect("attune bench: error: at most 8 arguments, and there is another: another\n");
+  ck_assert_int_eq(attune("", "list a another"), 2);
+  expect("attune list: error: at most 1 argument, and there is another: another\n");
+}
+END_TEST
+
 START_TEST(times_side_by_side) {
   ck_assert_msg(attune_on_fake("FAKE_LAUNCH_US=50", "bench " KERNELS " --json") == 0, "%s", output);
   expect("{\"schema\": 1");
@@ -580,6 +588,6 @@ END_TEST
 
 TEST_MAIN("bench", medians, rounds_are_interleaved, warms_up, drift_is_seen,
           a_failure_is_one_contenders, nonsense_is_refused, intervals, l2_cold, l2_warm,
-          every_feature_has_its_inputs, pins_hold, no_clock_no_bench, figures, times_side_by_side,
-          long_launches_and_warm_l2, what_does_not_run_is_named, needs_a_gpu, wrong_words,
-          removes_the_driver)
+          every_feature_has_its_inputs, pins_hold, no_clock_no_bench, figures,
+          more_kernels_than_a_run_takes, times_side_by_side, long_launches_and_warm_l2,
+          what_does_not_run_is_named, needs_a_gpu, wrong_words, removes_the_driver)

@@ -25,6 +25,14 @@ static int usage_error(const cli_command *command, const char *what, const char 
   return CLI_USAGE;
 }
 
+/* Of `what` there is one more than the `most` that the command takes. */
+static int too_many(const cli_command *command, const char *what, int most, const char *word) {
+  char text[96];
+  snprintf(text, sizeof text, "at most %d %s%s, and there is another:", most, what,
+           most == 1 ? "" : "s");
+  return usage_error(command, text, word);
+}
+
 /* Index of an option, -1 when the command has none of that name. */
 static int find_option(const cli_command *command, const char *name, size_t length) {
   for (int i = 0; command->options && command->options[i].name; i++)
@@ -51,7 +59,7 @@ static int may_repeat(const cli_option *o) {
 static int keep(cli_args *args, const cli_option *o, const char *value) {
   if (!may_repeat(o)) return CLI_OK;
   if (args->many_count == CLI_MANY)
-    return usage_error(args->command, "option given too often:", o->name);
+    return too_many(args->command, "repeated option", CLI_MANY, o->name);
   args->many[args->many_count++] = value;
   return CLI_OK;
 }
@@ -89,7 +97,7 @@ int cli_run(const cli_command *command, int argc, char **argv) {
       int rc = take_option(&args, argc, argv, &i);
       if (rc != CLI_OK) return rc;
     } else if (args.words == command->max_words) {
-      return usage_error(command, "unexpected argument", argv[i]);
+      return too_many(command, "argument", command->max_words, argv[i]);
     } else {
       args.word[args.words++] = argv[i];
     }
