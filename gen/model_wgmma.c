@@ -21,7 +21,7 @@ int attune__wgmma_groups(const attune_tile *tile) {
 }
 
 double attune__wgmma_exposed(const attune_variant *variant, int groups) {
-  static const double exposed[] = {0, 0.5, 0.25, 0.19}, without_turns = 0.3;
+  static const double exposed[] = {0, 0.5, 0.25, 0.19}, without_turns = 0.28;
   if (groups < 3 || variant->head_dim_v < ATTUNE__WGMMA_WIDE_O) return exposed[groups];
   return variant->mask == ATTUNE_MASK_NONE ? exposed[2] : without_turns;
 }
