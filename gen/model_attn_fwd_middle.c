@@ -111,8 +111,8 @@ static int fits_step(const attune_variant *v, int keys) {
   return !attune__mask_has_lower(v->mask) || keys % ATTUNE__WGMMA_ROWS == 0;
 }
 
-/* And there each tile's keys end on one of 64 too: a last step of other widths is none of its own.
- */
+/* Under any mask a tile's keys mostly end 64 keys behind those of the one before: a width that does
+ * not divide 64 fits no last step better, and tiles_sums counts widths that do. */
 static int fits_width(const attune_variant *v, int keys) {
   return !masked(v) || ATTUNE__WGMMA_ROWS % keys == 0;
 }
