@@ -6,11 +6,12 @@
  *   tune_lab.h      where a candidate is checked and timed
  *   tune_rows.h     what comes of it, and the files that keep it
  *
- * A cell is one variant on one shape class. Its candidates are the planner's first choices, then
- * neighbours of the best so far; each is compiled, checked against the reference, and timed in
- * interleaved rounds beside the incumbent; the slower half is dropped after each of a few rounds.
- * The incumbent is the measured row that there is, else the planner's first choice. To win, a
- * candidate must beat it in rounds of their own by ATTUNE__TUNE_MARGIN, outside the noise. */
+ * A cell is one variant on one shape class. Its candidates are the planner's first choices, what
+ * won for its relatives, then neighbours of the best so far; each is compiled, checked against the
+ * reference, and timed in interleaved rounds beside the incumbent; the slower half is dropped after
+ * each of a few rounds. The incumbent is the measured row that there is, else the planner's first
+ * choice. To win, a candidate must beat it in rounds of their own by ATTUNE__TUNE_MARGIN, outside
+ * the noise. */
 #ifndef ATTUNE_TUNE_H
 #define ATTUNE_TUNE_H
 
@@ -34,6 +35,10 @@ void attune__search_close(attune__search *search);
 int attune__search_next(attune__search *search, attune__tiles *out);
 /* What came of tiles, proposed or not: milliseconds; INFINITY when they cannot be used. */
 void attune__search_tell(attune__search *search, const attune__tiles *tiles, double milliseconds);
+/* What was good elsewhere: where it is legal here and new, it is proposed next, once the planner's
+ * first choice has been. The first ATTUNE__SEARCH_SUGGESTED are kept, and none of before. */
+enum { ATTUNE__SEARCH_SUGGESTED = 6 };
+void attune__search_suggest(attune__search *search, const attune__tiles *tiles, int count);
 /* These are tried already: they are not proposed. */
 void attune__search_take(attune__search *search, const attune__tiles *tiles);
 

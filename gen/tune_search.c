@@ -1,12 +1,14 @@
 /* tune_search.c - the rule: which tiles are tried next. Change it here; tests/test_tune_search.c
  * says how good it is.
  *
- * First the planner's choices in its order. Then neighbours of the best so far: another size with
- * the same knobs, or one or two fields changed. What was timed is remembered as a number for each
- * value of each field: the logarithm of a time is the planner's estimate plus the numbers of its
- * values. They are fit to all times so far (least squares, held near 0: ridge), and the neighbour
- * with the lowest hopeful estimate is next: what the fit says less what it does not know. A value
- * that was never tried is unknown, so each gets its turn where the others promise little. */
+ * First the planner's first choice, then what the caller suggests, then the planner's next choices
+ * in its order. Then neighbours of the best so far: another size with the same knobs, or one or two
+ * fields changed. What was timed is remembered as a number for each value of each field: the
+ * logarithm of a time is the planner's estimate plus the numbers of its values. They are fit to all
+ * times so far (least squares, held near 0: ridge), and the neighbour with the lowest hopeful
+ * estimate is next, or a neighbour of that with a lower one: what the fit says less what it does
+ * not know. A value that was never tried is unknown, so each gets its turn where the others promise
+ * little. */
 #include "tune.h"
 
 #include "cases.h" /* attune__draw */
@@ -17,7 +19,8 @@
 
 enum {
   FIRST = 3,         /* of the planner's sizes, before any neighbour; of each part */
-  PAIRS = 300,       /* neighbours with two changes that are looked at a turn */
+  PAIRS = 100,       /* neighbours with two changes that are looked at a turn */
+  CLIMBS = 4,        /* neighbours of the neighbour that promises most, and of theirs */
   MOST_VALUES = 160, /* of all fields that were met */
   MOST_POOL = 1024,
   MOST_KNOB = 16 /* a knob's values are below it; which exist the model says */
@@ -26,7 +29,7 @@ enum {
 /* Standard deviations: of a value's number, of the doubt in the planner's estimate, of a time that
  * the numbers do not explain; and how many of what is not known to hope for. Chosen on the tables
  * of tests/test_tune_search.c. */
-static const double value_spread = 0.06, doubt_spread = 0.3, time_noise = 0.015, hope = 2;
+static const double value_spread = 0.06, doubt_spread = 0.2, time_noise = 0.015, hope = 1.75;
 static const double of_failure = 0.1; /* by which a tile that fails is slower, to the fit */
 
 /* One that was proposed or told. */
@@ -46,6 +49,8 @@ struct attune__search {
   uint64_t random;
   known *list;
   int count, capacity;
+  attune__tiles suggested[ATTUNE__SEARCH_SUGGESTED];
+  int suggestions;
   int looked[ATTUNE_MAX_PARTS];  /* candidates of the part that were looked at, in order */
   int planned[ATTUNE_MAX_PARTS]; /* and those that had their turn */
   value values[MOST_VALUES];
@@ -318,25 +323,56 @@ static void add_pairs(attune__search *s, pool *p, const attune__tiles *base) {
   }
 }
 
-static int next_neighbour(attune__search *s, attune__tiles *out) {
-  const known *best = best_of(s);
-  pool *p = calloc(1, sizeof *p);
-  if (!p) return 0;
-  attune__tiles base = best ? best->tiles : first_choice(s);
+static void add_neighbours(const attune__search *s, pool *p, const attune__tiles *base) {
   for (int part = 0; part < s->parts; part++) {
-    add_sizes(s, p, &base, part);
-    add_steps(s, p, &base, part);
+    add_sizes(s, p, base, part);
+    add_steps(s, p, base, part);
   }
-  add_pairs(s, p, &base);
-  fit(s);
-  int found = p->count;
-  double least = INFINITY;
+}
+
+/* Takes what promises more than `least`; returns 1 when something does. */
+static int take_hopeful(attune__search *s, const pool *p, double *least, attune__tiles *out) {
+  int found = 0;
   for (int i = 0; i < p->count; i++) {
     double hoped = hopeful(s, &p->item[i]);
-    if (hoped < least) least = hoped, *out = p->item[i];
+    if (hoped < *least) *least = hoped, *out = p->item[i], found = 1;
+  }
+  return found;
+}
+
+static int next_neighbour(attune__search *s, attune__tiles *out) {
+  const known *best = best_of(s);
+  const attune__tiles base = best ? best->tiles : first_choice(s);
+  double least = INFINITY;
+  pool *p = calloc(1, sizeof *p);
+  if (!p) return 0;
+  add_neighbours(s, p, &base);
+  add_pairs(s, p, &base);
+  fit(s);
+  int found = take_hopeful(s, p, &least, out), moved = found;
+  for (int climb = 0; climb < CLIMBS && moved; climb++) {
+    const attune__tiles from = *out;
+    p->count = 0;
+    add_neighbours(s, p, &from);
+    moved = take_hopeful(s, p, &least, out);
   }
   free(p);
-  return found > 0;
+  return found;
+}
+
+static int is_legal(const attune__search *s, const attune__tiles *tiles) {
+  int legal = tiles->count == s->parts;
+  for (int part = 0; part < s->parts && legal; part++)
+    legal = tile_legal(&s->plans[part], &tiles->tile[part]);
+  return legal;
+}
+
+static int next_suggested(const attune__search *s, attune__tiles *out) {
+  for (int i = 0; i < s->suggestions; i++) {
+    *out = s->suggested[i];
+    if (!find(s, out) && is_legal(s, out)) return 1;
+  }
+  return 0;
 }
 
 /* 1 when a better candidate differs from it in knobs alone: those are left to the neighbours. */
@@ -390,7 +426,8 @@ void attune__search_close(attune__search *search) {
 }
 
 int attune__search_next(attune__search *s, attune__tiles *out) {
-  if (!next_planned(s, out) && !next_neighbour(s, out)) return 0;
+  if (!(s->count && next_suggested(s, out)) && !next_planned(s, out) && !next_neighbour(s, out))
+    return 0;
   return remember(s, out) != NULL;
 }
 
@@ -399,6 +436,11 @@ void attune__search_tell(attune__search *s, const attune__tiles *tiles, double m
   if (!k) return;
   k->failed = !(milliseconds > 0 && isfinite(milliseconds));
   k->time = k->failed ? (double)NAN : log(milliseconds);
+}
+
+void attune__search_suggest(attune__search *s, const attune__tiles *tiles, int count) {
+  s->suggestions = count < ATTUNE__SEARCH_SUGGESTED ? count : ATTUNE__SEARCH_SUGGESTED;
+  for (int i = 0; i < s->suggestions; i++) s->suggested[i] = tiles[i];
 }
 
 void attune__search_take(attune__search *s, const attune__tiles *tiles) {

@@ -216,6 +216,40 @@ START_TEST(a_row_that_is_slower_than_planned_gives_way) {
 }
 END_TEST
 
+/* One tile is a fifth faster than all others, which are alike: nothing leads to it but a row of a
+ * relative, whose mask is another. */
+static attune_tile hidden;
+static double hidden_cost(const attune_tile *t) {
+  return memcmp(t, &hidden, sizeof *t) ? 0.1 : 0.08;
+}
+START_TEST(what_won_for_a_relative_is_tried) {
+  run r = {.lab = {.cost = order_cost, .noise = 0.002}};
+  plan_first();
+  ck_assert_int_eq(tune(&r, "{version: 1, op: attn_fwd, arch: sm_90a, dtype: fp16, head_dim: 128, "
+                            "family: wgmma}"),
+                   0);
+  ck_assert_int_gt(r.result.cells, 0);
+  hidden = r.result.cell[0].row.tiles.tile[0];
+  ck_assert_int_eq(hidden.order, 5);
+  ck_assert(!is_first(&hidden));
+  r.lab.cost = hidden_cost;
+  ck_assert_int_eq(tune(&r, one), 0);
+  ck_assert_int_eq(r.result.cells, CLASSES);
+  for (int i = 0; i < r.result.cells; i++)
+    ck_assert(!memcmp(&r.result.cell[i].row.tiles.tile[0], &hidden, sizeof hidden));
+  /* Rows of another length are no relatives */
+  ck_assert_int_eq(tune(&r, "{version: 1, op: attn_fwd, arch: sm_90a, dtype: fp16, head_dim: 96, "
+                            "family: wgmma}"),
+                   0);
+  int found = 0;
+  for (int i = 0; i < r.result.cells; i++)
+    for (int k = 1; k < 7 && k < r.result.cell[i].trials; k++)
+      found += !memcmp(&r.result.cell[i].trial[k].tiles.tile[0], &hidden, sizeof hidden);
+  ck_assert_int_eq(found, 0);
+  close_run(&r);
+}
+END_TEST
+
 START_TEST(a_program_of_several_kernels_is_tuned_as_one) {
   run r = {.lab = {.cost = same_cost, .arch_cc = 80}, .options = {.max_trials = 20}};
   ck_assert_int_eq(
@@ -242,7 +276,9 @@ START_TEST(a_wrong_tile_is_reported_and_never_timed) {
     ck_assert_int_ne(r.result.cell[i].row.tiles.tile[0].order, 5);
   r.messages[0] = 0, r.options.more = 1; /* the mark says it: not tried again */
   ck_assert_int_eq(tune(&r, one), 0);
-  ck_assert_int_lt(r.result.wrong, wrong); /* those of cells that had not met them */
+  wrong += r.result.wrong; /* those that had not been met */
+  for (int i = 0; i < r.known.mark_count; i++) wrong -= r.known.mark[i].kind == ATTUNE__MARK_WRONG;
+  ck_assert_int_eq(wrong, 0);
   ck_assert_int_eq(r.lab.timed_wrong, 0);
   ck_assert_int_gt(count_states(&r, ATTUNE__TRIAL_WRONG), 0);
   close_run(&r);
@@ -392,8 +428,8 @@ END_TEST
 
 TEST_MAIN("tune", the_fastest_wins_and_has_a_row, equal_tiles_are_not_told_apart,
           a_trifle_is_not_worth_a_change, a_second_run_agrees,
-          a_row_that_is_slower_than_planned_gives_way, a_program_of_several_kernels_is_tuned_as_one,
-          a_wrong_tile_is_reported_and_never_timed, a_planned_tile_that_is_wrong_leaves_the_next,
-          a_fault_or_a_hang_ends_the_candidate_alone, what_spills_is_left_out,
-          what_was_disturbed_is_provisional_and_tuned_again, a_drift_is_provisional,
-          the_budget_holds, shapes_can_be_given, nothing_for_this_gpu)
+          a_row_that_is_slower_than_planned_gives_way, what_won_for_a_relative_is_tried,
+          a_program_of_several_kernels_is_tuned_as_one, a_wrong_tile_is_reported_and_never_timed,
+          a_planned_tile_that_is_wrong_leaves_the_next, a_fault_or_a_hang_ends_the_candidate_alone,
+          what_spills_is_left_out, what_was_disturbed_is_provisional_and_tuned_again,
+          a_drift_is_provisional, the_budget_holds, shapes_can_be_given, nothing_for_this_gpu)
