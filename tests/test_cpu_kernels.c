@@ -197,14 +197,15 @@ START_TEST(tensor_core_kernels) {
 END_TEST
 
 /* Warpgroups: one to three that multiply, panels of each width, each type and mask, one buffer of Q
- * and two, orders on both sides of the wait for P V, in turns and not, a maximum that stays behind.
- */
+ * and two, orders on both sides of the wait for P V, in turns, in turns at a tile's first step and
+ * not, a maximum that stays behind. */
 START_TEST(warpgroup_kernels) {
   static const char *const list[] = {
       "attn_fwd_sm90a_bf16_d40_causal__wgmma_m64n32s2w8q1o3g1",
       "attn_fwd_sm90a_fp16_d96x72_window__wgmma_m128n48s3w12o5t1c1",
       "attn_fwd_sm90a_bf16_d64__wgmma_m192n64s2w16q1o1z1g1",
       "attn_fwd_sm90a_fp16_d192x128_causal__wgmma_m128n32s2w12t1",
+      "attn_fwd_sm90a_bf16_d48_window__wgmma_m192n48s2w16q1o3t2g1",
   };
   for (size_t k = 0; k < sizeof list / sizeof *list; k++) run_program("sm_90a", &list[k], 1);
 }

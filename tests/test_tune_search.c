@@ -85,10 +85,10 @@ static void add_tile(space *s, const attune_tile *tile) {
 static void add_knobs(space *s, attune_tile tile) {
   for (int q = 0; q < 2; q++)
     for (int order = 0; order < 16; order++)
-      for (int rest = 0; rest < 32; rest++) {
+      for (int rest = 0; rest < 48; rest++) {
         tile.second_q = (uint8_t)q, tile.order = (uint8_t)order;
-        tile.turns = rest & 1, tile.lazy = rest >> 1 & 1, tile.persistent = rest >> 2 & 1;
-        tile.chains = (uint8_t)(rest >> 3);
+        tile.lazy = rest & 1, tile.persistent = rest >> 1 & 1;
+        tile.chains = rest >> 2 & 3, tile.turns = (uint8_t)(rest >> 4);
         add_tile(s, &tile);
       }
 }

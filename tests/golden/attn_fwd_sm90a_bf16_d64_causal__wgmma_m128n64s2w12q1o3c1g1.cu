@@ -34,7 +34,7 @@ constexpr int kWarps = 12;          // warps per block
 constexpr int kShareKV = 0;         // 1: K and V take turns in one buffer
 constexpr int kSecondQ = 1;         // 1: the next tile's Q is loaded beside this one's
 constexpr int kOrder = 3;           // which pieces of the softmax stand before the wait for P V; short: 1: scores before O leaves
-constexpr int kTurns = 0;           // 1: warpgroups take turns in issuing products; short: at exponentials
+constexpr int kTurns = 0;           // 1: warpgroups take turns in issuing products, 2: a tile's first alone; short: at exponentials
 constexpr int kLazy = 0;            // 1: O is rescaled when a maximum grew by over 2^8, else kept
 constexpr int kChains = 1;          // chains of a row's maximum beside the first
 constexpr int kPersistent = 1;      // 1: a block an SM takes one tile after the other
@@ -1162,17 +1162,22 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
       // has none beside it
       const auto step = [&](int n, auto masked) {
         const bool begun = !masked.yes || n < steps.count - 1;
+        // Order knob kTurns: 1: steps go in turn, but for the first, which all begin at once; 2: the
+        // first alone, and one warpgroup has its scores while the next one's are under way.
+        const bool turn = begun ? kTurns == 1 : kTurns == 2;
         const u32 tile_v = b.v + ring_v.slot * kBytesV, v_free = b.v_free + 8 * ring_v.slot;
         float s[kBlockN / 2];
         wait(b.k_full + 8 * ring_k.slot, ring_k.parity);
-        if (begun) ring_v.next(), take_turn(group);
+        if (begun) ring_v.next();
+        if (turn) take_turn(group);
         start_scores(s, tile_q, b.k + ring_k.slot * kBytesK);
         if (begun) {
           if (kPaddedV > 128) rescale(rows, factor);
           start_output(rows, p, tile_v);
-          pass_turn(group);
+          if (turn) pass_turn(group);
           products_wait<1>();
         } else {
+          if (turn) pass_turn(group);
           free_other_q();
           products_wait<0>();
         }
@@ -1182,9 +1187,9 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
         adjust(s, n, masked);
 
         // The compiler moves exponentials down across the wait for P V unless a loop stands between:
-        // that of the wait for the next V does. Order knob kOrder: what stands before it.
+        // that of the wait for the next V does. Order knob kOrder: what stands before the two.
+        const auto values_there = [&] { wait(b.v_full + 8 * ring_v.slot, ring_v.parity); };
         const auto output_done = [&] {
-          wait(b.v_full + 8 * ring_v.slot, ring_v.parity);
           products_wait<0>();
           if (begun && lane() == 0) arrive(v_free);
           if (masked.yes)
@@ -1194,24 +1199,26 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
         if (kOrder == 0) {  // everything
           raise(s, 0), exponentials(s, rows, 0, unit, 0, kAll);
           raise(s, 1), exponentials(s, rows, 1, unit, 0, kAll);
-          output_done();
-        } else if (kOrder == 1) {  // the first row
+          values_there(), output_done();
+        } else if (kOrder == 1) {  // the first row, and between them the second one's maximum
           raise(s, 0), exponentials(s, rows, 0, unit, 0, kAll);
+          values_there();
+          raise(s, 1);
           output_done();
-          raise(s, 1), exponentials(s, rows, 1, unit, 0, kAll);
+          exponentials(s, rows, 1, unit, 0, kAll);
         } else if (kOrder == 2) {  // both maxima and the first row's exponentials
           raise(s, 0), raise(s, 1), exponentials(s, rows, 0, unit, 0, kAll);
-          output_done();
+          values_there(), output_done();
           exponentials(s, rows, 1, unit, 0, kAll);
         } else if (kOrder == 3) {  // both maxima
           raise(s, 0), raise(s, 1);
-          output_done();
+          values_there(), output_done();
           exponentials(s, rows, 0, unit, 0, kAll), exponentials(s, rows, 1, unit, 0, kAll);
         } else {  // both maxima, and kOrder - 3 of 8 columns
           constexpr int kSome = kAll * (kOrder - 3) / 8 / 2 * 2;
           raise(s, 0), raise(s, 1);
           exponentials(s, rows, 0, unit, 0, kSome), exponentials(s, rows, 1, unit, 0, kSome);
-          output_done();
+          values_there(), output_done();
           exponentials(s, rows, 0, unit, kSome, kAll), exponentials(s, rows, 1, unit, kSome, kAll);
         }
         round_p(p, s);
