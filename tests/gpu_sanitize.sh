@@ -16,6 +16,7 @@ kernels=(
   attn_fwd_sm90a_bf16_d128_causal
   attn_fwd_sm90a_bf16_d256
   attn_fwd_sm90a_bf16_d64__wgmma_m128n64s2w12
+  attn_fwd_sm90a_bf16_d128_causal__wgmma_m128n64s2w12q1o1t2z1g1
   attn_fwd_sm90a_bf16_d64_window_softcap_alibi_sink_varlen__wgmma_m128n64s2w12
   attn_fwd_sm90a_bf16_d64_causal_g4_varlen
   attn_fwd_sm90a_bf16_d64__short_m200n200s3w12c1
