@@ -50,7 +50,7 @@ __device__ __forceinline__ void cut_scores(float (&s)[kElements], int keys) {
   const int left = keys - lane() % 4 * 2;
 #pragma unroll
   for (int e = max(kFrom, 0) / 2; e < kElements; e++)
-    if (e / 4 * 8 + e % 2 >= left) s[e] = negative_infinity();
+    s[e] = e / 4 * 8 + e % 2 < left ? s[e] : negative_infinity();
 }
 
 //@ end

@@ -183,7 +183,7 @@ __device__ __forceinline__ void mask_scores(float (&s)[kBlockN / 2], const Job &
     for (int c = max(kFrom, 0) / 8 * 2; c < kBlockN / 4; c++) {
       float &x = s[c / 2 * 4 + 2 * h + c % 2];
       const int at = c / 2 * 8 + c % 2;
-      if ((kMaskHasLower && at < low) || at > high) x = negative_infinity();
+      x = (kMaskHasLower && at < low) || at > high ? negative_infinity() : x;
     }
   }
 }
