@@ -24,7 +24,7 @@ typedef struct attune_work {
   double exposed; /* share of the smaller ceilings that shows beside the largest; 0: the usual */
   double exposed_by_warp; /* added to that, over the warps on an SM */
   double start;           /* clocks before the first block works, beside its loads */
-  int ahead;              /* 1: a block fetches its next tile while it works on one */
+  double ahead;           /* share of a tile's start that hides behind the one before it */
   int warps, registers;   /* per block; per thread */
   uint32_t smem_bytes;    /* per block */
 } attune_work;
