@@ -441,6 +441,50 @@ START_TEST(a_class_is_planned_for_a_shape_of_its_own) {
 }
 END_TEST
 
+/* ---- the order -------------------------------------------------------------------------------
+ */
+
+/* Two tiles of a variant on a shape, each pair timed in the same rounds on an H200, at least 9 %
+ * apart (rows of the tuner, 2026-11-30 and 12-01). */
+static const struct {
+  const char *variant, *faster, *slower;
+  int batch, heads, keys;
+} timed[] = {
+    {"bf16_d192x128_causal", "m128n128s2w12o2t1c1g1", "m128n64s2w12q1o1z1g1", 32, 16, 512},
+    {"fp16_d192x128_causal", "m128n128s2w12o2t1c1g1", "m128n64s2w12q1o1z1g1", 32, 16, 512},
+    {"bf16_d192x128_window", "m128n128s2w12o2t1c1g1", "m128n64s2w12q1o1z1g1", 32, 16, 512},
+    {"bf16_d128_causal", "m128n128s2w12q1o1z1g1", "m192n80s2w16q1o3c1g1", 4, 16, 4096},
+    {"bf16_d128", "m128n160s2w12q1o2g1", "m192n80s2w16q1o2t1c1g1", 4, 16, 4096},
+};
+
+static double planned_cost(const char *variant_name, const char *tile_name, int batch, int heads,
+                           int keys) {
+  char name[ATTUNE_NAME_MAX];
+  attune_plan_request r = {.shape = attune__plan_shape(ATTUNE_CLASS_LONG_MANY)};
+  attune_tile t;
+  attune_cost cost;
+  int has_tile, is_program;
+  snprintf(name, sizeof name, "attn_fwd_sm90a_%s__wgmma_%s", variant_name, tile_name);
+  ck_assert_int_eq(attune__name_parse(name, &r.variant, &t, &has_tile, &is_program), 0);
+  r.shape.batch = batch, r.shape.heads_q = r.shape.heads_kv = heads;
+  r.shape.len_q = r.shape.len_k = keys;
+  attune__model(r.variant.op, 0, t.family)
+      ->cost(&r.variant, &t, attune__board(r.variant.arch), &r.shape, &cost);
+  return cost.total;
+}
+
+START_TEST(the_order_is_that_of_what_was_timed) {
+  for (size_t i = 0; i < sizeof timed / sizeof *timed; i++) {
+    double faster = planned_cost(timed[i].variant, timed[i].faster, timed[i].batch, timed[i].heads,
+                                 timed[i].keys);
+    double slower = planned_cost(timed[i].variant, timed[i].slower, timed[i].batch, timed[i].heads,
+                                 timed[i].keys);
+    ck_assert_msg(faster < slower, "%s: %s %g, %s %g", timed[i].variant, timed[i].faster, faster,
+                  timed[i].slower, slower);
+  }
+}
+END_TEST
+
 START_TEST(every_arch_has_a_board) {
   for (int i = 0; i < ATTUNE_BOARDS; i++) {
     const attune_board *b = &attune__boards[i];
@@ -459,4 +503,5 @@ TEST_MAIN("plan", every_property_over_the_matrix, every_part_of_the_standard_op_
           a_family_without_a_tile_is_fallen_back_from, tiles_of_family_mma_have_rules,
           pins_of_a_spec_choose_among_the_tiles, what_has_no_kernels_is_refused_by_name,
           a_kernel_knows_how_it_is_launched, pins_must_be_those_of_the_variant,
-          a_class_is_planned_for_a_shape_of_its_own, every_arch_has_a_board)
+          a_class_is_planned_for_a_shape_of_its_own, the_order_is_that_of_what_was_timed,
+          every_arch_has_a_board)
