@@ -90,19 +90,20 @@ static const int keys_of_tile[] = {32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 
 /* The knobs of a tile that nobody has measured, after 40 random ones of each of d 64, 128, 256,
  * both masks and S 512 to 16384 on an H200 (bf16, 2026-11-30): each is within 5 % of the best there
  * for S 1024 to 4096. A second buffer of Q pays wherever it fits, and a grid that stays always. For
- * rows of V of 72 to 128 elements order 1, a lazy maximum in one chain and turns at the first step
- * without a mask were 3 to 6 % faster than what came first of those (2026-12-01). */
+ * rows of V of 112 and 128 elements order 1, a lazy maximum in one chain and turns at the first
+ * step without a mask came first on 2026-12-01: at d 128 2 to 6 % from 512 keys on, though 256 keys
+ * without a mask are 8 % slower; at d 96 they are 14 % slower in small batches. */
 static void set_knobs(const attune_variant *v, attune_tile *t) {
-  const int row = attune__wgmma_padded(v->head_dim_v), masked = v->mask != ATTUNE_MASK_NONE;
-  const int several = attune__wgmma_groups(t) > 1;
+  const int row = attune__wgmma_padded(v->head_dim_v), wide = row > 128;
+  const int masked = v->mask != ATTUNE_MASK_NONE, several = attune__wgmma_groups(t) > 1;
   t->persistent = 1;
-  if (row > 64 && row <= 128) {
+  if (row >= ATTUNE__WGMMA_WIDE_O && !wide) {
     t->order = 1, t->lazy = 1, t->turns = !masked && several ? 2 : 0;
     return;
   }
-  t->order = masked && row <= 64 ? 3 : 2; /* a masked step has more to do before its maxima */
+  t->order = masked && !wide ? 3 : 2;     /* a masked step has more to do before its maxima */
   t->turns = !masked && several;          /* unmasked steps are all alike */
-  t->lazy = row > 128, t->chains = 1;     /* a wide O costs most to rescale */
+  t->lazy = (uint8_t)wide, t->chains = 1; /* a wide O costs most to rescale */
 }
 
 static int candidates(const attune_variant *v, attune_tile *out, int max) {
@@ -248,9 +249,9 @@ static void traffic(const attune_variant *v, const attune_tile *t, const attune_
 }
 
 /* Share of a tile's start that hides without a second buffer of Q on a grid that stays: the next Q
- * comes beside the last P V, and O leaves beside the next tile. Assumed; from about 0.4 on the tile
- * of 192/128 and 512 keys, causal or windows, is the one that was 11 % faster on an H200, and that
- * of d 256 the one that was 2 % faster (2026-12-01). */
+ * comes beside the last P V, and O leaves beside the next tile. Assumed; with a half, not with a
+ * quarter, the tile of 192/128 and 512 keys, causal or windows, is the one that was 11 % faster on
+ * an H200 (2026-12-01). */
 static const double ahead_of_one_q = 0.5;
 
 static void cost(const attune_variant *v, const attune_tile *t, const attune_board *b,

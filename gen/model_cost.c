@@ -6,7 +6,6 @@
 /* What a block alone on its SM waits for, in clocks. Round numbers for all boards, after published
  * microbenchmarks of Turing to Hopper (device memory 400 to 700 clocks, barriers about 30). */
 static const double device_memory_wait = 600, barrier_wait = 30;
-static const double tile_start = 2 * 600 + 30; /* Q in, O out */
 /* Warps on an SM from which its units are kept busy: two per scheduler, as one stalls on its
  * loads from shared memory between its runs of multiply-adds. */
 static const double warps_to_saturate = 8;
@@ -15,6 +14,11 @@ static const double warps_to_saturate = 8;
 static const double exposed = 0.25;
 /* An SM's link to L2, bytes per clock (NVIDIA A100 white paper: 64 bytes/clk/SM). */
 static const double l2_link = 64;
+
+/* A tile's start and end, alone: Q in, O out. */
+static double tile_start(void) {
+  return 2 * device_memory_wait + barrier_wait;
+}
 
 static double largest(double a, double b) {
   return a > b ? a : b;
@@ -92,8 +96,8 @@ static double total(const attune_board *b, const attune_work *w, const attune_co
   double alone =
       loads * device_memory_wait + barriers + busy * largest(1, warps_to_saturate / w->warps);
   double rest = ceiling((w->blocks - whole * slots) / b->sms);
-  alone += (1 - w->ahead) * tile_start;
-  double clocks = whole * largest(c->occupancy * busy, alone) + w->ahead * tile_start;
+  alone += (1 - w->ahead) * tile_start();
+  double clocks = whole * largest(c->occupancy * busy, alone) + w->ahead * tile_start();
   return rest > 0 ? clocks + largest(rest * busy, alone) : clocks;
 }
 
@@ -104,7 +108,7 @@ void attune__work_cost(const attune_board *b, const attune_work *w, const attune
   double sms = b->sms;
   out->occupancy = resident_blocks(b, w);
   out->waves = ceiling(w->blocks / (out->occupancy * sms));
-  out->startup = tile_start * (w->ahead + (1 - w->ahead) * out->waves);
+  out->startup = tile_start() * (w->ahead + (1 - w->ahead) * out->waves);
   out->fma = w->fma / b->fp32_lanes / sms;
   out->tensor = w->tensor / b->tensor_flop / sms;
   out->exponential = w->exponentials / b->mufu_lanes / sms;

@@ -6,12 +6,12 @@
  *   tune_lab.h      where a candidate is checked and timed
  *   tune_rows.h     what comes of it, and the files that keep it
  *
- * A cell is one variant on one shape class. Its candidates are the planner's first choices, what
- * won for its relatives, then neighbours of the best so far; each is compiled, checked against the
- * reference, and timed in interleaved rounds beside the incumbent; the slower half is dropped after
- * each of a few rounds. The incumbent is the measured row that there is, else the planner's first
- * choice. To win, a candidate must beat it in rounds of their own by ATTUNE__TUNE_MARGIN, outside
- * the noise. */
+ * A cell is one variant on one shape class. Its candidates are the planner's first choice, what
+ * won for its relatives, the planner's next ones, then neighbours of the best so far; each is
+ * compiled, checked against the reference, and timed in interleaved rounds beside the incumbent;
+ * the slower half is dropped after each of a few rounds. The incumbent is the measured row that
+ * there is, else the planner's first choice. To win, a candidate must beat it in rounds of their
+ * own by ATTUNE__TUNE_MARGIN, outside the noise. */
 #ifndef ATTUNE_TUNE_H
 #define ATTUNE_TUNE_H
 
